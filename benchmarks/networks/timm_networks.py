@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
 from torch import nn
 
 from benchmarks.networks.network import Network
 
 
-def _member(name: str, size: int) -> Network:
+def member(name: str, size: int, **options: Any) -> Network:
+    """The network of this name, for images of 3 x `size` x `size`; `options` are timm's."""
+
     def build() -> nn.Module:
         from timm import create_model
 
-        model: nn.Module = create_model(name, pretrained=False, exportable=True)
+        model: nn.Module = create_model(name, pretrained=False, **options)
         return model
 
     return Network(build, (3, size, size))
 
 
 def _members(size: int, *names: str) -> dict[str, Network]:
-    return {f"timm_{name}": _member(name, size) for name in names}
+    return {f"timm_{name}": member(name, size, exportable=True) for name in names}
 
 
 # The smallest of each architecture with the input it is made for, or that which authors name for phones. Of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
@@ -168,3 +168,68 @@ def reductions(files: Sequence[Any]) -> list[str]:
         errors = (f"{max(case[name]):.1e}" for name in ("ours", "stock", "torch"))
         rows.append((case["network"], case["place"], *errors))
     return table(heads, sorted(rows))
+
+
+_CALLED = {
+    "inductor": "Inductor, TF32",
+    "inductor-graphs": "its graphs, TF32",
+    "inductor-graphs-fp16": "its graphs, fp16",
+}
+
+
+def called_networks(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls by torch.compile beside Inductor's, ratios, errors, and what is left."""
+    heads = (
+        "network",
+        "batch",
+        "ours, ms",
+        *_CALLED.values(),
+        "over TF32",
+        "over fp16",
+        "ours, chained",
+        "TF32, chained",
+        "our error",
+        "fp32's",
+        "left",
+    )
+    rows = [row for file in files for row in file["gpu_networks"].values()]
+    ratios = [(over_tf32(row), _over(row, "inductor-graphs-fp16")) for row in rows]
+    lines = table(heads, (_called(row, *pair) for row, pair in zip(rows, ratios, strict=True)))
+    for name, values in zip(("TF32", "fp16"), zip(*ratios, strict=True), strict=False):
+        if known := [value for value in values if value is not None]:
+            least = f"{mean(known):.2f} in the geometric mean of {len(known)}, {min(known):.2f} at least"
+            lines += ["", f"Over {name}: {least}."]
+    return lines
+
+
+def over_tf32(row: Mapping[str, Any]) -> float | None:
+    """How many times faster ours is than the better of Inductor's modes in TF32; None without either."""
+    return _over(row, "inductor", "inductor-graphs")
+
+
+def _over(row: Mapping[str, Any], *others: str) -> float | None:
+    ours, *times = (row.get("tools", {}).get(name, {}).get("milliseconds") for name in ("winograd", *others))
+    known = [each for each in times if each is not None]
+    return min(known) / ours if ours is not None and known else None
+
+
+def _called(row: Mapping[str, Any], over_tf32: float | None, over_fp16: float | None) -> list[str]:
+    tools = row.get("tools", {})
+
+    def cell(name: str, fact: str = "milliseconds") -> str:
+        known = tools.get(name, {})
+        return "failed" if "failure" in known else number(known.get(fact), ".2f")
+
+    return [
+        f"`{row['network']}`",
+        str(row["batch"]),
+        "failed" if "failure" in row and not tools.get("winograd") else cell("winograd"),
+        *map(cell, _CALLED),
+        number(over_tf32, ".2f"),
+        number(over_fp16, ".2f"),
+        cell("winograd", "chained"),
+        cell("inductor-graphs", "chained"),
+        number(tools.get("winograd", {}).get("error"), ".1e"),
+        number(row.get("eager_error"), ".1e"),
+        str(len(row["left"])) if "left" in row else "",
+    ]

@@ -26,6 +26,7 @@ TABLES: Mapping[str, Table] = {
     "amd-choices": amd.choices,
     "compile-time": cpu.compile_time,
     "exhaustive": cpu.exhaustive,
+    "gpu-calls": gpu.called_networks,
     "gpu-gradients": gpu.gradients,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,

@@ -1,0 +1,309 @@
+"""Whole networks on a GPU as users call them: `torch.compile(backend="winograd")` beside Inductor.
+
+    python -m benchmarks.gpu_networks --jobs 7 --budget 250 --output build/gpu-networks.json
+    python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
+
+Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-overhead"`),
+with those in fp16 too, channels last and with cuDNN's own search. Each network and batch has a process of its
+own. These compile side by side; what they time they time in turns, one process at once, on a GPU that was
+kept busy before. Milliseconds are of a call that waits for its end, and of one of several that follow each
+other. Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
+backend leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
+that the output already has are skipped, so that a run can be continued.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import copy
+import fcntl
+import math
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.compile_contenders import (
+    OURS,
+    allow_compilations,
+    keep_inductors_cache_in,
+    keep_our_cache_in,
+)
+from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
+from benchmarks.results_file import ResultsFile
+from benchmarks.timing import Contender, time_interleaved
+from benchmarks.torch_compile_zoo import largest_error
+
+if TYPE_CHECKING:
+    import torch
+
+TITLE = "gpu_networks"
+INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
+
+_CHAINED = 10
+"""Calls that follow each other without waiting."""
+_CALLS_TO_WARM = 4
+"""By which Inductor has recorded its CUDA graphs."""
+_BUSY_SECONDS = 0.4
+"""An idle GPU has a fifth of its clock rate."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A network to call with a batch, and the folder of all processes, in which theirs are and the lock."""
+
+    network: str
+    batch: int
+    device: str
+    rounds: int
+    burst_seconds: float
+    folder: str
+
+
+@dataclass(frozen=True)
+class _Tool:
+    """What compiles a network, and the numbers that it computes with."""
+
+    options: Mapping[str, Any]
+    dtype: str = "float32"
+    tf32: bool = True
+    layout: str = "channels_last"
+
+
+_TOOLS: Mapping[str, _Tool] = MappingProxyType(
+    {
+        OURS: _Tool({"backend": OURS}, tf32=False, layout="contiguous_format"),
+        GRAPHS: _Tool({"mode": "reduce-overhead"}),
+        INDUCTOR: _Tool({}),
+        HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
+    }
+)
+
+
+@dataclass
+class _Row:
+    """What is told of a network so far."""
+
+    facts: dict[str, Any]
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def tell(self) -> None:
+        tell({**self.facts, "tools": self.tools})
+
+
+def main() -> None:
+    if answer_task(lambda task: _work(Task(**task))):
+        return
+    from benchmarks.networks.gpu import NETWORKS, batches
+    from benchmarks.tables.gpu import called_networks
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NETWORK")
+    parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at once, at most one per core")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for a network and batch")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    results = ResultsFile(options.output, TITLE)
+    # Small batches first: each network has been called once before any is for the second time.
+    counts = [options.batches or batches(NETWORKS[name]) for name in options.networks]
+    subjects = {
+        f"{name} x{batch}": (name, batch)
+        for turn in range(max(map(len, counts)))
+        for name, of_network in zip(options.networks, counts, strict=True)
+        for batch in of_network[turn : turn + 1]
+    }
+    with tempfile.TemporaryDirectory() as folder:
+
+        def call(subject: str, processors: frozenset[int]) -> None:
+            network, batch = subjects[subject]
+            row = {"network": network, "batch": batch, **_row(network, batch, options, folder, processors)}
+            results.add(subject, row)
+            print(f"{subject}: {_summary(row)}", flush=True)
+
+        side_by_side(
+            [subject for subject in subjects if subject not in results.rows],
+            call,
+            jobs=options.jobs,
+            seconds=options.budget,
+        )
+    print("\n".join(called_networks([{TITLE: results.rows}])))
+
+
+def _row(
+    network: str, batch: int, options: argparse.Namespace, folder: str, processors: frozenset[int]
+) -> dict[str, Any]:
+    task = Task(network, batch, options.device, options.rounds, options.burst, folder)
+    limits = Limits(options.limit, processors=processors)
+    outcome = run_isolated("benchmarks.gpu_networks", asdict(task), limits=limits)
+    *_, row = [{}, *outcome.messages]
+    return row if outcome.failure is None else {**row, "failure": outcome.failure}
+
+
+def _summary(row: Mapping[str, Any]) -> str:
+    tools = row.get("tools", {})
+    parts = [
+        f"{name} {each['milliseconds']:.2f} ms" for name, each in tools.items() if "milliseconds" in each
+    ]
+    parts += [f"{name}: {each['failure'][:200]}" for name, each in tools.items() if "failure" in each]
+    if "error" in tools.get(OURS, {}):
+        parts.append(f"error {tools[OURS]['error']:.1e}, fp32's {row['eager_error']:.1e}")
+    parts += [str(warning)[:200] for warning in row.get("left", ())]
+    return "; ".join([*parts, *([row["failure"]] if "failure" in row else [])])
+
+
+def _work(task: Task) -> None:
+    own = str(Path(task.folder, f"{task.network}-{task.batch}"))
+    keep_our_cache_in(own)
+    keep_inductors_cache_in(own, INDUCTOR)
+    import torch
+
+    from benchmarks.networks.gpu import NETWORKS
+
+    torch.set_num_threads(1)
+    torch.set_grad_enabled(False)
+    torch.backends.cudnn.benchmark = True
+    allow_compilations(len(_TOOLS))
+    network = NETWORKS[task.network]
+    model = network.calibrated()
+    images = network.input(task.batch).to(task.device)
+    model = model.to(task.device)
+    row = _Row({"device": _name(task.device), "torch": torch.__version__})
+    _allow_tf32(False)
+    with _alone(task):
+        exact = copy.deepcopy(model).double()(images.double())
+        row.facts["eager_error"] = largest_error([model(images)], [exact])
+        torch.cuda.empty_cache()
+    row.tell()
+    runs = {}
+    for name, tool in _TOOLS.items():
+        record = row.tools[name] = {}
+        begin = time.perf_counter()
+        try:
+            run = _prepared(tool, model, images)
+            with _noted_warnings() as left:
+                result = run()
+            record["seconds"] = time.perf_counter() - begin
+            record["error"] = largest_error([result], [exact])
+            for _ in range(_CALLS_TO_WARM):
+                run()
+        except Exception as error:
+            record["failure"] = f"{type(error).__name__}: {str(error).strip()[:1000]}"
+        else:
+            runs[name] = run
+            if name == OURS:
+                row.facts["left"] = left
+        row.tell()
+    del exact
+    _time(task, runs, row)
+
+
+def _prepared(tool: _Tool, model: torch.nn.Module, images: torch.Tensor) -> Callable[[], Any]:
+    """A call of the model, compiled and on images as the tool takes them."""
+    import torch
+
+    memory_format, dtype = getattr(torch, tool.layout), getattr(torch, tool.dtype)
+    own = copy.deepcopy(model).to(dtype=dtype, memory_format=memory_format)
+    given = images.to(dtype=dtype, memory_format=memory_format)
+    compiled = torch.compile(own, **tool.options)
+
+    def run() -> Any:
+        # Torch compiles anew where this isn't what it was.
+        _allow_tf32(tool.tf32)
+        return compiled(given)
+
+    return run
+
+
+def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
+    wait = _waiting(task.device)
+
+    def several(run: Callable[[], Any]) -> None:
+        for _ in range(_CHAINED):
+            run()
+        wait()
+
+    def one(run: Callable[[], Any]) -> None:
+        run()
+        wait()
+
+    with _alone(task):
+        _keep_busy(task.device)
+        for fact, call, count in (("milliseconds", one, 1), ("chained", several, _CHAINED)):
+            timings = time_interleaved(
+                [Contender(name, partial(call, run)) for name, run in runs.items()],
+                rounds=task.rounds,
+                burst_seconds=task.burst_seconds,
+            )
+            for name, timing in timings.items():
+                row.tools[name][fact] = 1e3 * timing.median / count
+            row.tell()
+
+
+@contextlib.contextmanager
+def _alone(task: Task) -> Iterator[None]:
+    """While no other process of this run does anything but to compile."""
+    with Path(task.folder, "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+        _waiting(task.device)()
+
+
+@contextlib.contextmanager
+def _noted_warnings() -> Iterator[list[str]]:
+    """What is left to the fallback, each once."""
+    from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+
+    left: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", FallbackWarning)
+        yield left
+    left += dict.fromkeys(str(each.message) for each in caught)
+
+
+def _waiting(device: str) -> Callable[[], None]:
+    import torch
+
+    return torch.cuda.synchronize if device == "cuda" else lambda: None
+
+
+def _keep_busy(device: str) -> None:
+    import torch
+
+    if device != "cuda":
+        return
+    matrix = torch.randn(4096, 4096, device=device, dtype=torch.float16)
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < _BUSY_SECONDS:
+        torch.mm(matrix, matrix)
+        torch.cuda.synchronize()
+
+
+def _name(device: str) -> str:
+    import torch
+
+    return torch.cuda.get_device_name() if device == "cuda" else "a CPU"
+
+
+def _allow_tf32(allowed: bool) -> None:
+    import torch
+
+    torch.backends.cudnn.allow_tf32 = allowed
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+
+
+if __name__ == "__main__":
+    main()

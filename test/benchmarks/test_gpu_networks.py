@@ -1,0 +1,78 @@
+"""Whole networks called as on a GPU, here by the CPU, and the table of what was measured."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from wide import wide
+
+from benchmarks import gpu_networks
+from benchmarks.networks import gpu
+from benchmarks.networks.network import Network
+from benchmarks.tables.gpu import called_networks, over_tf32
+
+
+def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
+    tools = {
+        tool.replace("_", "-"): {"failure": "ValueError: no"}
+        if each is None
+        else {"milliseconds": each, "chained": each / 2, "error": 1e-6}
+        for tool, each in milliseconds.items()
+    }
+    return {"network": network, "batch": batch, "eager_error": 2e-6, "left": [], "tools": tools}
+
+
+def test_the_table_compares_with_the_better_mode_of_inductor() -> None:
+    fast = row("fast", 1, winograd=2.0, inductor=8.0, inductor_graphs=3.0, inductor_graphs_fp16=1.0)
+    lost = row("lost", 32, winograd=None, inductor=8.0)
+    ended = {"network": "ended", "batch": 1, "failure": "took more than 3 s"}
+    assert [over_tf32(each) for each in (fast, lost, ended)] == [1.5, None, None]
+    lines = called_networks([{gpu_networks.TITLE: {"a": fast, "b": lost, "c": ended}}])
+    assert lines[2] == (
+        "| `fast` | 1 | 2.00 | 8.00 | 3.00 | 1.00 | 1.50 | 0.50 | 1.00 | 1.50 | 1.0e-06 | 2.0e-06 | 0 |"
+    )
+    assert lines[3].startswith("| `lost` | 32 | failed | 8.00 |  |  |  |  | failed |")
+    assert lines[4].startswith("| `ended` | 1 | failed |")
+    assert lines[-3] == "Over TF32: 1.50 in the geometric mean of 1, 1.50 at least."
+
+
+def test_large_images_come_one_at_a_time() -> None:
+    of_one = {name for name, network in gpu.NETWORKS.items() if gpu.batches(network) == (1,)}
+    assert of_one == {
+        "unet",
+        "vae_decoder",
+        "yolo",
+        "torchvision_fcn_resnet50",
+        "torchvision_deeplabv3_mobilenet_v3_large",
+    }
+
+
+@pytest.mark.parametrize("batch", wide([2]))
+def test_what_is_told_of_a_network(
+    batch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for variable in ("XDG_CACHE_HOME", "TORCHINDUCTOR_CACHE_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    small = Network(lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), (3, 16, 16))
+    monkeypatch.setattr(gpu, "NETWORKS", {"small": small})
+    eager = gpu_networks._Tool({"backend": "eager"})
+    failing = gpu_networks._Tool({"backend": "unknown"})
+    ours = gpu_networks._TOOLS["winograd"]
+    tools = {"winograd": ours, "inductor": eager, "inductor-graphs": failing}
+    monkeypatch.setattr(gpu_networks, "_TOOLS", MappingProxyType(tools))
+    threads = torch.get_num_threads()
+    with torch.no_grad():
+        gpu_networks._work(gpu_networks.Task("small", batch, "cpu", 1, 0.001, str(tmp_path)))
+    torch.set_num_threads(threads)
+    told = [json.loads(line[1:]) for line in capsys.readouterr().out.splitlines() if line.startswith("@")]
+    found = told[-1]["tools"]
+    assert told[-1]["left"] == []
+    for name in ("winograd", "inductor"):
+        assert found[name]["milliseconds"] > 0 < found[name]["chained"] and found[name]["error"] < 1e-6
+    assert "unknown" in found["inductor-graphs"]["failure"]
