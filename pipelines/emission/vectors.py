@@ -28,6 +28,13 @@ def splat(value: float, width: int, element: ir.Type) -> ir.Value:
     return shared_constant((number, copysign(1.0, number), type_), build)
 
 
+def constant_like(value: ir.Value, number: float) -> ir.Value:
+    """A floating-point constant of the type of `value`, a scalar or a vector."""
+    if isinstance(value.type, ir.VectorType):
+        return splat(number, ir.VectorType(value.type).shape[0], value.type.element_type)
+    return arith.constant(value.type, float(number))
+
+
 def broadcast(scalar: ir.Value, width: int) -> ir.Value:
     return vector.broadcast(vector_type(width, scalar.type), scalar)
 

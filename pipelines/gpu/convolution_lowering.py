@@ -73,7 +73,8 @@ class ConvolutionLowering(ABC):
         result = image_array(transform.result, by_quads, channels_first=transform.channels_first)
         is_transposed = transform.channels_first and not writes_channels_first
         if is_transposed:
-            result = TensorArgument((result.extents[0], *size, channels), by_quads)
+            extents = (result.extents[0], *size, channels)
+            result = TensorArgument(extents, result.element, by_quads)
         insertion, updated = insertion_of(self.group), None
         if insertion is not None:
             updated, part = insertion.operands[1], match_slice(insertion)
@@ -100,7 +101,7 @@ class ConvolutionLowering(ABC):
         constant = self._folded(packing, packing.pack_filters)
         if constant is not None:
             return constant, TensorArgument.of(constant, True)
-        result = TensorArgument(packing.filter_extents(), True)
+        result = TensorArgument(packing.filter_extents(), packing.operand_element, True)
         filters, layout = self._runtime_filter()
         kernel = kernel_for(layout)
         name = kernel_name(self.group.shape, "filter")
@@ -152,7 +153,7 @@ class ProductLowering(ConvolutionLowering):
         """Kernels that transform the input, if the product asks for it, multiply, and transform back."""
         packing = self.product.packing
         operands = [self._left(), self._filters(packing, self.product.filter_kernel)]
-        result = self._packed(packing.product_extents())
+        result = self._packed(packing.product_extents(), packing.shape.element_types.accumulator)
         name = kernel_name(self.group.shape, "products")
         products = self.launcher.launch(
             ProductKernel(self.product), name, self._threads, operands, result, self._batch
@@ -179,19 +180,19 @@ class ProductLowering(ConvolutionLowering):
         kernel = self.product.input_kernel
         if kernel is None:
             return self._image(packing.image_by_quads)
-        result = self._packed(packing.input_extents())
+        result = self._packed(packing.input_extents(), packing.operand_element)
         name = kernel_name(self.group.shape, "input")
         threads = WorkgroupThreads(kernel.threads, warp=packing.schedule.warp_threads)
         operands = [self._image(packing.image_by_quads)]
         return self.launcher.launch(kernel, name, threads, operands, result, self._batch), result
 
-    def _packed(self, extents: tuple[int, ...]) -> TensorArgument:
+    def _packed(self, extents: tuple[int, ...], element: str) -> TensorArgument:
         """An intermediate tensor of the given extents per block of tiles."""
         packing = self.product.packing
         if isinstance(self._batch, int):
             blocks = packing.row_blocks(Sizes.of_batch(self._batch)).known
-            return TensorArgument((blocks, *extents), True)
-        return TensorArgument((None, *extents), True, packing.row_blocks)
+            return TensorArgument((blocks, *extents), element, True)
+        return TensorArgument((None, *extents), element, True, packing.row_blocks)
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ class DepthwiseLowering(ConvolutionLowering):
         by_quads = kernel.shape.output_channels % QUAD == 0
 
         def by_taps(folded: Array) -> Array:
-            rows = np.empty(kernel.filter_extents, np.float32)
+            rows = np.empty(kernel.filter_extents, folded.dtype)
             rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
             return rows
 

@@ -20,8 +20,10 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
+from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.kernels.weight_gradient import MultiplyAddTileProductKernel
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
@@ -43,7 +45,10 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
 from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
@@ -77,10 +82,6 @@ class GpuLowering:
         """Emits the dispatches that compute the group's output transform, at the insertion point."""
         if reason := kernel_misfit(group.shape, self.target, schedule):
             raise ValueError(reason)
-        if isinstance(group, WeightGradientGroup):
-            assert isinstance(schedule, GpuWeightGradientSchedule)
-            packing = WeightGradientPacking(group.shape, schedule)
-            return WeightGradientLowering(self._launcher, group, packing).lower()
         return LOWERINGS[type(schedule)](self._launcher, group, schedule).lower()
 
     def compute(self, operation: TensorOperation) -> ir.Value:
@@ -149,20 +150,36 @@ def _warpgroup(
     return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
 
 
-LOWERINGS: Mapping[type[Schedule], Callable[[Launcher, ConvolutionGroup, Any], ConvolutionLowering]] = (
-    MappingProxyType(
-        {
-            GemmSchedule: _multiply_add,
-            SplitSchedule: _split,
-            CooperativeSchedule: _split,
-            MfmaSchedule: _split,
-            WmmaRdna4Schedule: _split,
-            WmmaSchedule: _split,
-            WarpgroupSchedule: _warpgroup,
-            ImplicitGemmSchedule: _implicit_gemm,
-            FusedSchedule: _fused,
-            GpuDepthwiseSchedule: DepthwiseLowering,
-        }
-    )
+def _gradient(
+    launcher: Launcher, group: WeightGradientGroup, schedule: MultiplyAddWeightGradientSchedule
+) -> WeightGradientLowering:
+    packing = WeightGradientPacking(group.shape, schedule)
+    return WeightGradientLowering(launcher, group, MultiplyAddTileProductKernel(packing, schedule))
+
+
+def _matrix_gradient(
+    launcher: Launcher, group: WeightGradientGroup, schedule: MatrixWeightGradientSchedule
+) -> WeightGradientLowering:
+    packing = WeightGradientPacking(group.shape, schedule)
+    return WeightGradientLowering(launcher, group, MatrixTileProductKernel(packing, schedule))
+
+
+LOWERINGS: Mapping[
+    type[Schedule], Callable[[Launcher, Any, Any], ConvolutionLowering | WeightGradientLowering]
+] = MappingProxyType(
+    {
+        GemmSchedule: _multiply_add,
+        SplitSchedule: _split,
+        CooperativeSchedule: _split,
+        MfmaSchedule: _split,
+        WmmaRdna4Schedule: _split,
+        WmmaSchedule: _split,
+        WarpgroupSchedule: _warpgroup,
+        ImplicitGemmSchedule: _implicit_gemm,
+        FusedSchedule: _fused,
+        GpuDepthwiseSchedule: DepthwiseLowering,
+        MultiplyAddWeightGradientSchedule: _gradient,
+        MatrixWeightGradientSchedule: _matrix_gradient,
+    }
 )
-"""The kernels of each class of schedules for convolutions."""
+"""The kernels of each class of schedules."""

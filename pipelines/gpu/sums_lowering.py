@@ -64,7 +64,7 @@ class SumsLowering:
 
     def _launch(self, kernel: ImageSums, source: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
         argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
-        result = TensorArgument(sizes, by_quads=False)
+        result = TensorArgument(sizes, argument.element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
         return self.launcher.launch(kernel, kernel.name, threads, [(source, argument)], result, 1)
 

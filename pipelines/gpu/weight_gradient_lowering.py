@@ -14,20 +14,13 @@ from iree.winograd.pipelines.gpu.device.launch import (
     WorkgroupThreads,
 )
 from iree.winograd.pipelines.gpu.image_arguments import image_operand
-from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.tile_product import TileProductKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import TRANSFORM_THREADS
 from iree.winograd.pipelines.gpu.kernels.weight_gradient import (
     FilterGradientKernel,
     GradientTileKernel,
     ImageTileKernel,
-    MultiplyAddTileProductKernel,
     TotalKernel,
-)
-from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
-    MatrixWeightGradientSchedule,
-    MultiplyAddWeightGradientSchedule,
 )
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
@@ -40,37 +33,31 @@ class WeightGradientLowering:
 
     launcher: Launcher
     group: WeightGradientGroup
-    packing: WeightGradientPacking
+    product: TileProductKernel
 
     def lower(self) -> ir.Value:
         """Emits the dispatches at the insertion point; gives the gradients of the taps."""
-        packing, by_quads = self.packing, self.packing.output_by_quads
+        packing = self.product.packing
+        by_quads, types = packing.output_by_quads, packing.shape.element_types
         images = image_operand(self.group.input_transform, packing.image_by_quads)
         if not packing.images_are_packed:
-            packed = TensorArgument(packing.image_extents, True)
+            packed = TensorArgument(packing.image_extents, types.domain, True)
             images = self._stage(ImageTileKernel(packing), "images", [images], packed)
         gradients = image_operand(self.group.gradient_transform, by_quads)
         if not packing.gradients_are_packed:
-            packed = TensorArgument(packing.gradient_extents, True)
+            packed = TensorArgument(packing.gradient_extents, types.domain, True)
             gradients = self._stage(GradientTileKernel(packing), "gradients", [gradients], packed)
         threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
-        blocks = TensorArgument(packing.product_extents(packing.tile_blocks), True)
-        products = self._stage(self._product(), "products", [images, gradients], blocks, threads)
+        blocks = TensorArgument(packing.product_extents(packing.tile_blocks), types.accumulator, True)
+        products = self._stage(self.product, "products", [images, gradients], blocks, threads)
         if packing.tile_blocks > 1:
-            total = TensorArgument(packing.product_extents(1), True)
+            total = TensorArgument(packing.product_extents(1), types.accumulator, True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
         order = self.group.filter_gradient.permutation
         result = TensorArgument.permuted(self.group.filter_gradient.result, order, by_quads)
         kernel = FilterGradientKernel(packing, order[-1] == len(order) - 1)
         value, _ = self._stage(kernel, "weights", [products], result)
         return value
-
-    def _product(self) -> TileProductKernel:
-        schedule = self.packing.schedule
-        if isinstance(schedule, MatrixWeightGradientSchedule):
-            return MatrixTileProductKernel(self.packing, schedule)
-        assert isinstance(schedule, MultiplyAddWeightGradientSchedule)
-        return MultiplyAddTileProductKernel(self.packing, schedule)
 
     def _stage(
         self,
@@ -81,7 +68,7 @@ class WeightGradientLowering:
         threads: WorkgroupThreads = _TRANSFORMING,
     ) -> Operand:
         """What the dispatch of a stage gives."""
-        shape = self.packing.shape
+        shape = self.group.shape
         assert shape.batch is not None, "gradients of filters need a static batch"
         name = kernel_name(shape, stage)
         return self.launcher.launch(kernel, name, threads, operands, result, shape.batch), result

@@ -7,10 +7,7 @@ from math import hypot, prod, sqrt
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
-from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
+from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -45,9 +42,7 @@ FULL_THREADS = 256
 """Threads of products that fill a multiprocessor."""
 
 
-def gemm_seconds(
-    shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule, machine: GpuMachine
-) -> Mapping[str, float]:
+def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, float]:
     """Seconds of the kernels of a convolution: one for a direct one, or two in parts, else three.
 
     Operands that are split are written by a kernel for direct ones, too.
@@ -62,16 +57,9 @@ def gemm_seconds(
     the root of the sum of the squares of the two; input transforms take no less than it takes to gather
     channels that are no whole quads.
     """
-    packing = (
-        SplitPacking(shape, schedule)
-        if isinstance(schedule, MatrixSchedule)
-        else MultiplyAddPacking(shape, schedule)
-    )
-    types = shape.element_types
-    splits = isinstance(schedule, MatrixSchedule)
-    operand_bytes = (
-        schedule.parts * HALF_BYTES if isinstance(schedule, MatrixSchedule) else types.domain_bytes
-    )
+    shape, schedule = packing.shape, packing.schedule
+    types, operand_bytes = shape.element_types, packing.operand_bytes
+    on_matrix_units = schedule.matrix_products > 0
     parts, reduction, columns = schedule.reduction_parts, packing.padded_reduction, packing.padded_filters
     batch = shape.images
     batch_tiles = batch * prod(shape.tiles_per_image)
@@ -87,24 +75,23 @@ def gemm_seconds(
     image, result = batch * shape.image_bytes, batch * shape.result_bytes
     filters = operand_bytes * gemms * reduction * columns
     is_direct = shape.transform_size == 1
-    reads_image = is_direct and not splits
-    tiles = image if reads_image else operand_bytes * gemms * rows * reduction
+    tiles = image if packing.reads_image else operand_bytes * gemms * rows * reduction
     sums = types.accumulator_bytes * gemms * parts * rows * columns
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
-    if not reads_image:
+    if not packing.reads_image:
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
-        latency += SPLIT_LATENCY if splits else 0
-        moving = moved_seconds(image, tiles, machine) / _kept(shape, splits)
-        if isinstance(packing, SplitPacking):
-            passes = packing.views * (2 if packing.input_rounds > 1 else 1)
-            moving += (passes - 1) * image / machine.cache_bandwidth
+        latency += SPLIT_LATENCY if on_matrix_units else 0
+        moving = moved_seconds(image, tiles, machine) / _kept(shape, on_matrix_units)
+        moving += (packing.input_passes - 1) * image / machine.cache_bandwidth
         stages["input"] = latency + max(moving, gathering)
     written = result if is_direct and parts == 1 else sums
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (
-        PRODUCT_LATENCY + hypot(computed, moved) if splits else max(PRODUCT_LATENCY + computed, moved)
+        PRODUCT_LATENCY + hypot(computed, moved)
+        if on_matrix_units
+        else max(PRODUCT_LATENCY + computed, moved)
     )
     if not is_direct or parts > 1:
         read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels

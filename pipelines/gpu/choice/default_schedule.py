@@ -13,6 +13,8 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -44,7 +46,7 @@ from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import depthwise_seconds, gemm_seconds
-from .filter_cost import filter_seconds
+from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import fused_rates, multiply_add_rates
@@ -319,34 +321,41 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
 
 
 _StageSeconds = Callable[[Any, Any, GpuMachine], Mapping[str, float]]
+_FilterSeconds = Callable[[ConvolutionShape, Any, GpuMachine], float]
 
 
-def _with_filters(seconds: _StageSeconds) -> _StageSeconds:
+def _with_filters(seconds: _StageSeconds, of_filters: _FilterSeconds) -> _StageSeconds:
     """`seconds` with those of transforming filters that are known only at run time."""
 
     def stages_of(shape: ConvolutionShape, schedule: Any, machine: GpuMachine) -> Mapping[str, float]:
         stages = seconds(shape, schedule, machine)
         if not shape.runtime_filter:
             return stages
-        return {**stages, FILTER_TRANSFORM_STAGE: filter_seconds(shape, schedule, machine)}
+        return {**stages, FILTER_TRANSFORM_STAGE: of_filters(shape, schedule, machine)}
 
     return stages_of
 
 
+def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> _StageSeconds:
+    """Those of separate kernels, which pass each other what is packed so."""
+    return lambda shape, schedule, machine: gemm_seconds(packing(shape, schedule), machine)
+
+
+_SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
 STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
     {
         GpuDepthwiseSchedule: lambda shape, schedule, machine: depthwise_seconds(shape, machine),
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,
-        FusedSchedule: _with_filters(fused_seconds),
-        ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds),
-        GemmSchedule: _with_filters(gemm_seconds),
-        SplitSchedule: _with_filters(gemm_seconds),
-        CooperativeSchedule: _with_filters(gemm_seconds),
-        MfmaSchedule: _with_filters(gemm_seconds),
-        WmmaSchedule: _with_filters(gemm_seconds),
-        WmmaRdna4Schedule: _with_filters(gemm_seconds),
-        WarpgroupSchedule: _with_filters(gemm_seconds),
+        FusedSchedule: _with_filters(fused_seconds, filter_seconds),
+        ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
+        GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
+        SplitSchedule: _SPLIT_SECONDS,
+        CooperativeSchedule: _SPLIT_SECONDS,
+        MfmaSchedule: _SPLIT_SECONDS,
+        WmmaSchedule: _SPLIT_SECONDS,
+        WmmaRdna4Schedule: _SPLIT_SECONDS,
+        WarpgroupSchedule: _SPLIT_SECONDS,
     }
 )
 """What the kernels of each class of schedules are predicted to take."""

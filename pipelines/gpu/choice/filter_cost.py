@@ -27,20 +27,24 @@ FILTER_THREADS = 128
 
 
 def filter_seconds(
-    shape: ConvolutionShape, schedule: GemmSchedule | MatrixSchedule | FusedSchedule, machine: GpuMachine
+    shape: ConvolutionShape, schedule: GemmSchedule | FusedSchedule, machine: GpuMachine
 ) -> float:
     """Seconds of the kernel that transforms and packs filters in each call, and of its launch.
 
-        filter = latency + bytes of taps and of what is packed / bandwidth, or for operands that are split
+    filter = latency + bytes of taps and of what is packed / bandwidth
+    """
+    del schedule
+    return FILTER_LATENCY + _moved_seconds(shape, machine) + launch_seconds(machine)
+
+
+def split_filter_seconds(shape: ConvolutionShape, schedule: MatrixSchedule, machine: GpuMachine) -> float:
+    """The same of one that splits them, too, or rounds them.
+
         filter = latency + rounds * workgroups on the fullest multiprocessor
                            * (latency of a round + taps * 0.19 us + A * 0.07 us)
 
-    as measured on an H200 for 64 to 512 channels.
+    as measured on an H200 for 64 to 512 channels, and no less than its bytes take.
     """
-    taps = shape.element_types.filter_bytes * prod(shape.kernel_size)
-    moved = moved_seconds(taps * shape.group_inputs * shape.output_channels, shape.filter_bytes, machine)
-    if not isinstance(schedule, MatrixSchedule):
-        return FILTER_LATENCY + moved + launch_seconds(machine)
     packing = SplitPacking(shape, schedule)
     workgroups = packing.padded_filters // QUAD * shape.groups
     rounds = ceil_div(packing.padded_reduction, FILTER_THREADS) * ceil_div(
@@ -48,4 +52,10 @@ def filter_seconds(
     )
     elements = shape.transform_size
     latency = ROUND_LATENCY + TAP_LATENCY * prod(shape.decomposition.part_size) + ELEMENT_LATENCY * elements
-    return SPLIT_FILTER_LATENCY + max(moved, rounds * latency) + launch_seconds(machine)
+    seconds = max(_moved_seconds(shape, machine), rounds * latency)
+    return SPLIT_FILTER_LATENCY + seconds + launch_seconds(machine)
+
+
+def _moved_seconds(shape: ConvolutionShape, machine: GpuMachine) -> float:
+    taps = shape.element_types.filter_bytes * prod(shape.kernel_size)
+    return moved_seconds(taps * shape.group_inputs * shape.output_channels, shape.filter_bytes, machine)

@@ -7,8 +7,10 @@ is of NVIDIA's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import F32
@@ -16,7 +18,15 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, Ma
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS, MatrixSchedule
-from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule, WarpSchedule
+from iree.winograd.pipelines.gpu.schedules.product import ProductSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WarpSchedule,
+    WmmaRdna4Schedule,
+    WmmaSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     GpuWeightGradientSchedule,
@@ -26,6 +36,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 """The part of the peak rate that full multiprocessors reach, by the rows and columns of a thread."""
@@ -115,18 +126,12 @@ def product_rate(
 
     Raises ValueError for one on matrix units where their rate isn't known.
     """
-    if isinstance(schedule, MultiplyAddWeightGradientSchedule):
-        schedule = schedule.product
-    if isinstance(schedule, GemmSchedule):
-        rate = multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns]
-        return rate * _kept_with_few_waves(schedule, machine) * machine.flops
-    if machine.matrix_flops is None:
-        raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
-    if isinstance(schedule, WarpSchedule) and amd_family(machine.name) is not None:
-        rate = AMD_MATRIX_RATES[schedule.warp_rows, schedule.warp_columns]
-    else:
-        rate = _matrix_rate(schedule)
-    return rate * machine.matrix_flops / schedule.matrix_products
+    return _PRODUCT_RATES[type(schedule)](schedule, machine)
+
+
+def _multiply_add_rate(schedule: GemmSchedule, machine: GpuMachine) -> float:
+    rate = multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns]
+    return rate * _kept_with_few_waves(schedule, machine) * machine.flops
 
 
 def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
@@ -139,19 +144,58 @@ def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
     return 1.0 if waves >= 2 else FEW_WAVES
 
 
-def _matrix_rate(schedule: MatrixSchedule | GpuWeightGradientSchedule) -> float:
-    """The part of the peak rate of matrix units that products by `schedule` reach, all counted."""
-    if isinstance(schedule, WarpgroupSchedule):
-        return WARPGROUP_RATES[schedule.block_columns, schedule.matrix_products]
-    if isinstance(schedule, MatrixWeightGradientSchedule):
-        return GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
-    assert isinstance(schedule, WarpSchedule)
-    if isinstance(schedule, CooperativeSchedule):
-        rows, columns = schedule.warp_rows, schedule.warp_columns
-        if schedule.parts == 2:
-            return COOPERATIVE_RATES[rows, columns, schedule.summed_block]
-        return max(rate for sizes, rate in COOPERATIVE_RATES.items() if sizes[:2] == (rows, columns))
-    return SPLIT_RATES[schedule.warp_rows, schedule.warp_columns]
+def _warp_fraction(schedule: WarpSchedule, machine: GpuMachine) -> float:
+    rates = SPLIT_RATES if amd_family(machine.name) is None else AMD_MATRIX_RATES
+    return rates[schedule.warp_rows, schedule.warp_columns]
+
+
+def _cooperative_fraction(schedule: CooperativeSchedule, machine: GpuMachine) -> float:
+    rows, columns = schedule.warp_rows, schedule.warp_columns
+    if amd_family(machine.name) is not None:
+        return AMD_MATRIX_RATES[rows, columns]
+    if schedule.parts == 2:
+        return COOPERATIVE_RATES[rows, columns, schedule.summed_block]
+    return max(rate for sizes, rate in COOPERATIVE_RATES.items() if sizes[:2] == (rows, columns))
+
+
+def _warpgroup_fraction(schedule: WarpgroupSchedule, machine: GpuMachine) -> float:
+    return WARPGROUP_RATES[schedule.block_columns, schedule.matrix_products]
+
+
+def _gradient_fraction(schedule: MatrixWeightGradientSchedule, machine: GpuMachine) -> float:
+    return GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
+
+
+_Rate = Callable[[Any, GpuMachine], float]
+
+
+def _on_matrix_units(fraction: _Rate) -> _Rate:
+    """The rate where `fraction` says which part of the peak rate of matrix units products reach."""
+
+    def rate(schedule: ProductSchedule, machine: GpuMachine) -> float:
+        if machine.matrix_flops is None:
+            raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
+        return fraction(schedule, machine) * machine.matrix_flops / schedule.matrix_products
+
+    return rate
+
+
+_PRODUCT_RATES: Mapping[type[Schedule], _Rate] = MappingProxyType(
+    {
+        GemmSchedule: _multiply_add_rate,
+        SplitSchedule: _on_matrix_units(_warp_fraction),
+        MfmaSchedule: _on_matrix_units(_warp_fraction),
+        WmmaSchedule: _on_matrix_units(_warp_fraction),
+        WmmaRdna4Schedule: _on_matrix_units(_warp_fraction),
+        CooperativeSchedule: _on_matrix_units(_cooperative_fraction),
+        WarpgroupSchedule: _on_matrix_units(_warpgroup_fraction),
+        MultiplyAddWeightGradientSchedule: lambda schedule, machine: _multiply_add_rate(
+            schedule.product, machine
+        ),
+        MatrixWeightGradientSchedule: _on_matrix_units(_gradient_fraction),
+    }
+)
+"""What products reach by each class of schedules."""
 
 
 @dataclass(frozen=True)

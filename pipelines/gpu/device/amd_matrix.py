@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir
 
-from .matrix_unit import MATRIX_ROWS
+from .matrix_unit import MATRIX_ROWS, MATRIX_SUMS
 
 MFMA_TERMS = 4
 """Neighbouring fp16 numbers of a row, or of a column, that a thread of CDNA holds."""
@@ -25,7 +25,7 @@ WMMA_SUMS = 8
 
 def no_sums(count: int) -> ir.Value:
     """A thread's sums, which are zero."""
-    type_ = ir.VectorType.get([count], ir.F32Type.get())
+    type_ = ir.VectorType.get([count], MATRIX_SUMS.type)
     return arith.constant(
         type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(type_.element_type, 0.0))
     )

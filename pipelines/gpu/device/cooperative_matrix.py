@@ -9,7 +9,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import arith, gpu, ir
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 
-from .matrix_unit import MATRIX_ROWS
+from .matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, MATRIX_SUMS
 
 
 def load_rows(memory: ir.Value, offset: IndexLike, row_quads: int) -> ir.Value:
@@ -24,8 +24,8 @@ def load_columns(memory: ir.Value, offset: IndexLike, row_quads: int) -> ir.Valu
 
 def no_sums() -> ir.Value:
     """16 x 16 sums that are zero."""
-    zero = arith.constant(ir.F32Type.get(), 0.0)
-    return gpu.subgroup_mma_constant_matrix(_matrix("f32", "COp"), zero)
+    zero = arith.constant(MATRIX_SUMS.type, 0.0)
+    return gpu.subgroup_mma_constant_matrix(_matrix(MATRIX_SUMS.name, "COp"), zero)
 
 
 def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
@@ -47,7 +47,7 @@ def store_sums(sums: ir.Value, memory: ir.Value, offset: IndexLike, row_quads: i
 def _load(
     memory: ir.Value, offset: IndexLike, row_quads: int, operand: str, transpose: bool | None
 ) -> ir.Value:
-    type_ = _matrix("f16", operand)
+    type_ = _matrix(MATRIX_FACTORS.name, operand)
     return gpu.subgroup_mma_load_matrix(
         type_, memory, [Index.of(offset).value], row_quads, transpose=transpose
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Protocol
@@ -22,13 +22,15 @@ from .target import GpuTarget
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A tensor of f32 as an argument of a kernel; `leading` gives its first extent for a dynamic batch.
+    """A tensor as an argument of a kernel; `leading` gives its first extent for a dynamic batch.
 
     The kernel's array may have the tensor's dimensions in another order, or be a part of it: it begins at
     element `origin`, and neighbours along its dimensions are `strides` apart. Without these it is the tensor.
     """
 
     extents: tuple[int | None, ...]
+    element: str
+    """MLIR's name of the type of its elements."""
     by_quads: bool
     leading: Callable[[Sizes], Index] = lambda sizes: sizes.batch
     strides: tuple[int, ...] | None = None
@@ -37,9 +39,10 @@ class TensorArgument:
     @staticmethod
     def of(value: ir.Value, by_quads: bool) -> TensorArgument:
         """A tensor of the program: a dynamic first extent is the batch."""
-        shape = ir.RankedTensorType(value.type).shape
+        type_ = ir.RankedTensorType(value.type)
         dynamic = ir.ShapedType.get_dynamic_size()
-        return TensorArgument(tuple(None if size == dynamic else size for size in shape), by_quads)
+        extents = tuple(None if size == dynamic else size for size in type_.shape)
+        return TensorArgument(extents, str(type_.element_type), by_quads)
 
     @staticmethod
     def permuted(value: ir.Value, permutation: Sequence[int], by_quads: bool) -> TensorArgument:
@@ -72,14 +75,23 @@ class TensorArgument:
     @property
     def type(self) -> ir.RankedTensorType:
         sizes = [ir.ShapedType.get_dynamic_size() if size is None else size for size in self.extents]
-        return ir.RankedTensorType.get(sizes, ir.F32Type.get())
+        return ir.RankedTensorType.get(sizes, self._element_type)
+
+    @property
+    def _element_type(self) -> ir.Type:
+        return ir.Type.parse(self.element)
+
+    @property
+    def kernel_key(self) -> Hashable:
+        """What arguments have in common of which a kernel is emitted the same."""
+        return self.extents, self.element, self.by_quads, self.strides, self.origin
 
     def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
         """The kernel's view of the tensor."""
         inner = tuple(size for size in self.extents[1:] if size is not None)
         first = self.leading(sizes) if self.is_dynamic else Index(prod(self.extents[:1]))
         size = first * prod(inner)
-        element = quad_type() if self.by_quads else ir.F32Type.get()
+        element = quad_type(self._element_type) if self.by_quads else self._element_type
         count = size // (QUAD if self.by_quads else 1)
         memref, extents = span(argument, element, count), (0, *inner)
         return GlobalBuffer(memref, extents, self.by_quads, size, argument, self.strides, origin=self.origin)
@@ -147,7 +159,7 @@ class Launcher:
             stated_batch(None if is_dynamic else batch),
             updates_last_operand=updated is not None,
         )
-        key = (kernel, *((each.extents, each.by_quads, each.strides, each.origin) for each in bound))
+        key = (kernel, *(each.kernel_key for each in bound))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             grid = Grid(kernel.workgroups, self.target.max_workgroups)

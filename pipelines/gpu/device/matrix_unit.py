@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from iree.winograd.pipelines.emission.numbers.f16 import F16
+from iree.winograd.pipelines.emission.numbers.f32 import F32
+
+MATRIX_FACTORS, MATRIX_SUMS = F16, F32
+"""What all of these units multiply, and what they sum in."""
 WARP_THREADS = 32
 """Of NVIDIA's warps, and of the threads that find a scale together on all GPUs."""
 MATRIX_ROWS = 16

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
 from iree.winograd.passes.match.element_types import element_bytes
@@ -15,19 +16,13 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan, workgroup_id
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
-QUAD_BYTES = 16
-"""What a thread loads or stores at once."""
-
-
-def elements_per_quad(element_type: str) -> int:
-    """Of a type of MLIR. Raises ValueError for one whose name has no size."""
-    return QUAD_BYTES // element_bytes(element_type)
-
-
-QUAD = elements_per_quad("f32")
-"""Elements of the arrays that kernels are bound to, and of the sums that a thread keeps side by side."""
+QUAD = 4
+"""Elements that a thread loads, computes and stores side by side, of whatever type."""
+QUAD_BYTES = QUAD * F32.bytes
+"""Of a quad of single precision: the most that a thread loads or stores at once."""
 
 
 def thread_id() -> Index:
@@ -40,23 +35,29 @@ def barrier() -> None:
     gpu.barrier()
 
 
-def quad_type() -> ir.VectorType:
-    """The type of a quad, whose elements are f32."""
-    return vector_type(QUAD, ir.F32Type.get())
+def quad_type(element: ir.Type) -> ir.VectorType:
+    """The type of a quad of such elements."""
+    return vector_type(QUAD, element)
 
 
-def constant_quad(value: float) -> ir.Value:
+def constant_quad(value: float, element: ir.Type) -> ir.Value:
     """A quad of equal elements."""
-    return splat(value, QUAD, ir.F32Type.get())
+    return splat(value, QUAD, element)
+
+
+def zero_scalar(element: ir.Type) -> ir.Value:
+    """Zero, as a lane of a quad of zeros."""
+    return lane(constant_quad(0.0, element), 0)
 
 
 def quad_or_zero(condition: Condition, value: ir.Value) -> ir.Value:
     """The quad where the condition holds, zeros elsewhere."""
+    zeros = ir.VectorType(value.type).element_type
     if condition.known is not None:
-        return value if condition.known else constant_quad(0.0)
+        return value if condition.known else constant_quad(0.0, zeros)
     # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
     lanes = ir.VectorType.get([QUAD], ir.IntegerType.get_signless(1))
-    return arith.select(vector.broadcast(lanes, condition.value), value, constant_quad(0.0))
+    return arith.select(vector.broadcast(lanes, condition.value), value, constant_quad(0.0, zeros))
 
 
 def lane(quad: ir.Value, number: int) -> ir.Value:
@@ -66,7 +67,7 @@ def lane(quad: ir.Value, number: int) -> ir.Value:
 
 def quad_of(elements: Sequence[ir.Value]) -> ir.Value:
     """Four scalars as a quad."""
-    return vector.from_elements(quad_type(), list(elements))
+    return vector.from_elements(quad_type(elements[0].type), list(elements))
 
 
 def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
@@ -102,7 +103,7 @@ def _opaque_zero() -> ir.Value:
 
 @dataclass(frozen=True)
 class GlobalBuffer(Buffer):
-    """An array of f32 in the device's memory, addressed by element offsets.
+    """An array in the device's memory, addressed by element offsets.
 
     `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size`
     counts elements of that memory. An array without `strides` is dense and row-major.
@@ -118,16 +119,21 @@ class GlobalBuffer(Buffer):
     def stride(self, dimension: int) -> IndexLike:
         return super().stride(dimension) if self.strides is None else self.strides[dimension]
 
+    @cached_property
+    def element(self) -> ir.Type:
+        element = super().element
+        return ir.VectorType(element).element_type if self.by_quads else element
+
     @property
-    def element_bytes(self) -> int:
-        """Of what its memref has for elements."""
-        return QUAD_BYTES if self.by_quads else element_bytes("f32")
+    def memref_element_bytes(self) -> int:
+        """Of what its memref has for elements: quads, or scalars."""
+        return self.number.bytes * (QUAD if self.by_quads else 1)
 
     def viewed_as(self, element: ir.Type, elements: int = 1) -> ir.Value:
         """The same memory as a memref of scalars, or of vectors of so many `elements`."""
         type_ = element if elements == 1 else vector_type(elements, element)
         width = element_bytes(str(element)) * elements
-        return span(self.argument, type_, self.size * element_bytes("f32") // width)
+        return span(self.argument, type_, self.size * self.number.bytes // width)
 
     def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
         """The quad from `offset` on, or zeros where the condition does not hold.
@@ -138,7 +144,7 @@ class GlobalBuffer(Buffer):
         assert width == QUAD
         offset = Index.of(offset)
         if self.by_quads:
-            value = memref.load(self.memref, [(offset // QUAD).value])
+            value = self.number.widened(memref.load(self.memref, [(offset // QUAD).value]))
         else:
             places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(QUAD)]
             value = quad_of([self.load_scalar(place) for place in places])
@@ -146,7 +152,7 @@ class GlobalBuffer(Buffer):
 
     def store_scalar(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes one element of an array that isn't by quads."""
-        _store(value, self.memref, Index.of(offset))
+        self._store(value, Index.of(offset))
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
         """Writes a quad from `offset` on where the condition holds."""
@@ -161,7 +167,7 @@ class GlobalBuffer(Buffer):
             assert stride == 1
             return self.load(offset, QUAD, valid)
         distance = self.stride(-1) * stride
-        zero = lane(constant_quad(0.0), 0)
+        zero = zero_scalar(self.computed)
         elements = []
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
@@ -173,12 +179,15 @@ class GlobalBuffer(Buffer):
         """Writes the first `count` elements of a quad where the condition holds; all of them if by quads."""
         offset = Index.of(offset)
         if self.by_quads:
-            when(valid, lambda: _store(value, self.memref, offset // QUAD))
+            when(valid, lambda: self._store(value, offset // QUAD))
             return
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)
             place = offset + i * self.stride(-1)
-            when(exists, lambda i=i, place=place: _store(lane(value, i), self.memref, place))  # type: ignore[misc]
+            when(exists, lambda i=i, place=place: self._store(lane(value, i), place))  # type: ignore[misc]
+
+    def _store(self, value: ir.Value, place: Index) -> None:
+        memref.store(self.number.narrowed(value), self.memref, [place.value])
 
 
 @dataclass(frozen=True)
@@ -188,11 +197,11 @@ class SharedBuffer:
     memref: ir.Value
 
     @staticmethod
-    def allocate(extents: tuple[int, ...], name: str) -> SharedBuffer:
-        """Memory for `extents` quads."""
+    def allocate(extents: tuple[int, ...], name: str, element: ir.Type) -> SharedBuffer:
+        """Memory for `extents` quads of such elements."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         with ir.Location.name(name):
-            type_ = ir.MemRefType.get(list(extents), quad_type(), memory_space=space)
+            type_ = ir.MemRefType.get(list(extents), quad_type(element), memory_space=space)
             return SharedBuffer(memref.AllocOp(type_, [], []).result)
 
     def load(self, indices: Sequence[IndexLike]) -> ir.Value:
@@ -209,11 +218,11 @@ class SharedScalars:
     memref: ir.Value
 
     @staticmethod
-    def allocate(extents: tuple[int, ...], name: str) -> SharedScalars:
-        """Memory for `extents` elements; for `load_quad` the innermost has to be a multiple of four."""
+    def allocate(extents: tuple[int, ...], name: str, element: ir.Type) -> SharedScalars:
+        """Memory for `extents` such elements; for `load_quad` the innermost is a multiple of four."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
         with ir.Location.name(name):
-            type_ = ir.MemRefType.get(list(extents), ir.F32Type.get(), memory_space=space)
+            type_ = ir.MemRefType.get(list(extents), element, memory_space=space)
             return SharedScalars(memref.AllocOp(type_, [], []).result)
 
     def load(self, indices: Sequence[IndexLike]) -> ir.Value:
@@ -226,7 +235,3 @@ class SharedScalars:
 
     def store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
         memref.store(value, self.memref, [Index.of(index).value for index in indices])
-
-
-def _store(value: ir.Value, target: ir.Value, index: Index) -> None:
-    memref.store(value, target, [index.value])

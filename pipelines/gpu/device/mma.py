@@ -13,7 +13,7 @@ from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import vector_type
 
-from .matrix_unit import COPIED
+from .matrix_unit import COPIED, MATRIX_FACTORS, MATRIX_SUMS
 
 _COPIED_BITS = 16 * COPIED
 _SHAPE = (16, 8, 16)
@@ -34,7 +34,7 @@ class StageMemory:
     def allocate(count: int, name: str, element: ir.Type | None = None) -> StageMemory:
         """Memory for so many, of fp16 by default."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        type_ = ir.MemRefType.get([count], element or ir.F16Type.get(), memory_space=space)
+        type_ = ir.MemRefType.get([count], element or MATRIX_FACTORS.type, memory_space=space)
         with ir.Location.name(name):
             return StageMemory(memref.AllocOp(type_, [], []).result)
 
@@ -89,8 +89,8 @@ def column_fragments(fragment: ir.Value) -> list[ir.Value]:
 
 def no_sums() -> ir.Value:
     """A fragment of sums that are zero."""
-    type_ = ir.VectorType.get([2, 2], ir.F32Type.get())
-    zero = ir.FloatAttr.get(ir.F32Type.get(), 0.0)
+    type_ = ir.VectorType.get([2, 2], MATRIX_SUMS.type)
+    zero = ir.FloatAttr.get(MATRIX_SUMS.type, 0.0)
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, zero))
 
 
@@ -124,7 +124,7 @@ def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
     """Of the fragments of two products side by side, the four sums of each of the thread's two rows."""
     return [
         vector.from_elements(
-            vector_type(4, ir.F32Type.get()),
+            vector_type(4, MATRIX_SUMS.type),
             [vector.extract(half, [], [row, column]) for half in halves for column in range(2)],
         )
         for row in range(2)
@@ -132,7 +132,7 @@ def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
 
 
 def _halves(matrices: int) -> ir.VectorType:
-    return ir.VectorType.get([matrices, 2], ir.F16Type.get())
+    return ir.VectorType.get([matrices, 2], MATRIX_FACTORS.type)
 
 
 def _integer(value: int) -> ir.Attribute:

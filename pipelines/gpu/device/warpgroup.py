@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, nvvm
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 
+from .matrix_unit import MATRIX_FACTORS, MATRIX_SUMS
 from .memory import GlobalBuffer
 
 WARPGROUP_THREADS = 128
@@ -203,7 +204,7 @@ class WarpgroupSums:
         half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
             for text in (
-                "wgmma_type<f16>",
+                f"wgmma_type<{MATRIX_FACTORS.name}>",
                 "wgmma_scale_in<one>",
                 f"wgmma_scale_out<{'zero' if begins else 'one'}>",
             )
@@ -217,7 +218,7 @@ class WarpgroupSums:
             ir.Attribute.parse(f"#nvvm.shape<m = {WARPGROUP_ROWS}, n = {self.columns}, k = {REDUCTION}>"),
             half,
             half,
-            ir.Attribute.parse("#nvvm.wgmma_type<f32>"),
+            ir.Attribute.parse(f"#nvvm.wgmma_type<{MATRIX_SUMS.name}>"),
             kept,
             one,
             one,
@@ -229,8 +230,11 @@ class WarpgroupSums:
 
 def sums_type(columns: int) -> ir.Type:
     """That of the values of `WarpgroupSums`."""
-    elements = ", ".join(["f32"] * (WARPGROUP_ROWS * columns // WARPGROUP_THREADS))
-    return ir.Type.parse(f"!llvm.struct<({elements})>")
+    return _struct_of_sums(WARPGROUP_ROWS * columns // WARPGROUP_THREADS)
+
+
+def _struct_of_sums(count: int) -> ir.Type:
+    return ir.Type.parse(f"!llvm.struct<({', '.join([MATRIX_SUMS.name] * count)})>")
 
 
 def begin_products() -> None:
@@ -254,13 +258,13 @@ def landed_sums(sums: Sequence[WarpgroupSums], pending: int = 0) -> list[list[ir
     An instruction of its own gives them: the compiler doesn't know that their registers are written to until
     then, and might read these before.
     """
-    f32 = ir.F32Type.get()
+    sum_type = MATRIX_SUMS.type
     values = [
-        llvm.extractvalue(f32, each.value, [i])
+        llvm.extractvalue(sum_type, each.value, [i])
         for each in sums
         for i in range(WARPGROUP_ROWS * each.columns // WARPGROUP_THREADS)
     ]
-    all_of_them = ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * len(values))})>")
+    all_of_them = _struct_of_sums(len(values))
     constraints = ["=f"] * len(values) + [str(i) for i in range(len(values))] + ["~{memory}"]
     waited = llvm.inline_asm(
         all_of_them,
@@ -269,7 +273,7 @@ def landed_sums(sums: Sequence[WarpgroupSums], pending: int = 0) -> list[list[ir
         ",".join(constraints),
         has_side_effects=True,
     )
-    done = iter([llvm.extractvalue(f32, waited, [i]) for i in range(len(values))])
+    done = iter([llvm.extractvalue(sum_type, waited, [i]) for i in range(len(values))])
     return [[next(done) for _ in range(each.columns // 2)] for each in sums]
 
 
@@ -277,7 +281,7 @@ def address_of(array: GlobalBuffer) -> Index:
     """That of an array's first byte in the device's memory."""
     metadata = memref.ExtractStridedMetadataOp(array.memref)
     pointer = Index(memref.extract_aligned_pointer_as_index(array.memref))
-    return pointer + Index(metadata.offset) * array.element_bytes
+    return pointer + Index(metadata.offset) * array.memref_element_bytes
 
 
 def _pointer(address: Index, space: int) -> ir.Value:

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     lane,
     quad_of,
     thread_id,
+    zero_scalar,
 )
 
 MULTIPLYING_THREADS = 256
@@ -74,7 +75,8 @@ class BatchMatmulKernel:
                 right, problem.right, number, first_column, problem.columns, problem.right.column_stride
             ),
         )
-        stages = [SharedScalars.allocate((_STAGE, _PADDED), name) for name in ("left", "right")]
+        element = output.computed
+        stages = [SharedScalars.allocate((_STAGE, _PADDED), name, element) for name in ("left", "right")]
         row, column = thread_id() // _ACROSS * QUAD, thread_id() % _ACROSS
 
         def step(first: Index, values: list[ir.Value]) -> list[ir.Value]:
@@ -94,11 +96,13 @@ class BatchMatmulKernel:
             return [*sums, *following[0], *following[1]]
 
         begin = [operand.load(Index(0), problem.reduction) for operand in operands]
-        zeros = [constant_quad(0.0)] * QUAD
+        zeros = [constant_quad(0.0, element)] * QUAD
         results = loop_carried(problem.reduction, _STAGE, [*zeros, *begin[0], *begin[1]], step, "stage")
         origin = _origin(problem.output, number)
         for i, sums in enumerate(results[:QUAD]):
-            finished = sums if problem.factor == 1 else arith.mulf(sums, constant_quad(problem.factor))
+            finished = (
+                sums if problem.factor == 1 else arith.mulf(sums, constant_quad(problem.factor, element))
+            )
             for j in range(QUAD):
                 place = first_row + row + i, first_column + column + _ACROSS * j
                 exists = place[0].less_than(problem.rows) & place[1].less_than(problem.columns)
@@ -137,7 +141,7 @@ class _StagedOperand:
 
     def load(self, first: Index, reduction: int) -> list[ir.Value]:
         """This thread's elements of the next stage, zeros behind the end of the reduction dimension."""
-        zero = lane(constant_quad(0.0), 0)
+        zero = zero_scalar(self.buffer.computed)
         origin = _origin(self.matrices, self.number)
         elements = []
         for inner, outer in self._places():

@@ -65,7 +65,7 @@ class DepthwiseKernel:
 
         def compute() -> None:
             tile = locate_tile(shape, number)
-            sum_ = constant_quad(0.0)
+            sum_ = constant_quad(0.0, output.computed)
             for tap, view in zip(self.tap_of_view, shape.decomposition.views, strict=True):
                 origin = (Index(0),) * shape.decomposition.spatial_rank
                 position, inside = clamped_element(input_positions(shape, tile, view), origin)

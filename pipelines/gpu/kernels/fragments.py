@@ -12,7 +12,9 @@ from iree.winograd.pipelines.gpu.device import amd_matrix, cooperative_matrix, m
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COOPERATIVE,
     COPIED,
+    MATRIX_FACTORS,
     MATRIX_ROWS,
+    MATRIX_SUMS,
     MFMA,
     MMA,
     WMMA,
@@ -180,7 +182,12 @@ class CooperativeFragments(Fragments):
         barrier()
         own = first + self._lane // self._row_quads * row_size + self._lane % self._row_quads
         return [
-            [arith.bitcast(quad_type(), memref.load(self._copies.memory, [(own + row * row_size).value]))]
+            [
+                arith.bitcast(
+                    quad_type(MATRIX_SUMS.type),
+                    memref.load(self._copies.memory, [(own + row * row_size).value]),
+                )
+            ]
             for row in range(0, MATRIX_ROWS, self._together)
         ]
 
@@ -217,7 +224,7 @@ class AmdFragments(Fragments, ABC):
         first = part * (self._schedule.unit.row_chunks // 2) + step * (self.reduction // COPIED)
         row = row + self._lane % MATRIX_ROWS
         start = place + row * self._copies.row_size
-        halves = vector_type(COPIED, ir.F16Type.get())
+        halves = vector_type(COPIED, MATRIX_FACTORS.type)
         places = (start + self.placed(first + chunk) for chunk in range(self.thread_chunks))
         return [vector.bitcast(halves, memref.load(self._copies.memory, [at.value])) for at in places]
 
@@ -239,7 +246,7 @@ class AmdFragments(Fragments, ABC):
         return [self._warp_row + self._lane % MATRIX_ROWS + tile * MATRIX_ROWS]
 
     def quads(self, across: Sequence[Sums]) -> list[list[ir.Value]]:
-        quads = vector_type(QUAD, ir.F32Type.get())
+        quads = quad_type(MATRIX_SUMS.type)
         return [
             [
                 vector.extract_strided_slice(quads, sums, [first], [QUAD], [1])
@@ -316,12 +323,12 @@ class WmmaRdna4Fragments(WmmaFragments):
 
 
 def _neighbours(chunk: ir.Value, first: int, count: int) -> ir.Value:
-    return vector.extract_strided_slice(vector_type(count, ir.F16Type.get()), chunk, [first], [count], [1])
+    return vector.extract_strided_slice(vector_type(count, MATRIX_FACTORS.type), chunk, [first], [count], [1])
 
 
 def _joined(chunks: list[ir.Value]) -> ir.Value:
     """Two chunks, one behind the other."""
-    type_ = vector_type(len(chunks) * COPIED, ir.F16Type.get())
+    type_ = vector_type(len(chunks) * COPIED, MATRIX_FACTORS.type)
     return vector.shuffle(*chunks, list(range(type_.shape[0])), results=[type_])
 
 

@@ -31,6 +31,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     constant_quad,
     lane,
     thread_id,
+    zero_scalar,
 )
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 
@@ -95,9 +96,11 @@ class _Workgroup:
         self._thread = thread_id()
         buffers, products, reduction = schedule.buffers, schedule.products, schedule.block_reduction
         self._inputs = SharedScalars.allocate(
-            (buffers, products, reduction, schedule.tile_stride), "transformed_inputs"
+            (buffers, products, reduction, schedule.tile_stride), "transformed_inputs", filters.computed
         )
-        self._filter_block = SharedBuffer.allocate((buffers * schedule.filter_quads,), "filter_block")
+        self._filter_block = SharedBuffer.allocate(
+            (buffers * schedule.filter_quads,), "filter_block", filters.computed
+        )
         self._own_inputs = [
             self._place_input(self._thread + i * schedule.threads)
             for i in range(ceil_div(schedule.inputs, schedule.threads))
@@ -163,7 +166,7 @@ class _Workgroup:
         return self._multiply(final, sums)
 
     def _zeros(self) -> list[ir.Value]:
-        return [constant_quad(0.0)] * (self._schedule.sums // QUAD)
+        return [constant_quad(0.0, self._filters.computed)] * (self._schedule.sums // QUAD)
 
     def _load(self, block: Index) -> list[ir.Value]:
         """What this thread loads of a block of the reduction: elements of its tiles, quads of filters."""
@@ -190,7 +193,7 @@ class _Workgroup:
             is_channel = channel.less_than(packing.group_channels)
             channel = channel.minimum(packing.group_channels - 1)
         positions = input_positions(self._shape, own.tile, view)
-        zero = lane(constant_quad(0.0), 0)
+        zero = zero_scalar(image.computed)
         elements = []
         for element in product(*map(range, self._shape.decomposition.alpha)):
             position, inside = clamped_element(positions, tuple(map(Index, element)))

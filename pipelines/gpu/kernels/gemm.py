@@ -56,14 +56,10 @@ class MultiplyAddProduct:
 
     @property
     def input_kernel(self) -> InputTransformKernel | None:
-        return None if self._reads_image else InputTransformKernel(self.packing)
+        return None if self.packing.reads_image else InputTransformKernel(self.packing)
 
     def filter_kernel(self, layout: FilterLayout) -> FilterTransformKernel:
         return FilterTransformKernel(self.packing, layout)
-
-    @property
-    def _reads_image(self) -> bool:
-        return self.packing.shape.transform_size == 1
 
     def emit(
         self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
@@ -75,7 +71,7 @@ class MultiplyAddProduct:
         filter_origin = filters.offset([block.product, first, block.first_column])
 
         def part_rows(row: Index) -> LoadRows:
-            rows = self._image_rows if self._reads_image else self._packed_rows
+            rows = self._image_rows if self.packing.reads_image else self._packed_rows
             load = rows(left, sizes, block, row)
             return lambda r: load(r + first)
 
@@ -85,6 +81,7 @@ class MultiplyAddProduct:
             part_rows,
             lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
             store,
+            filters.computed,
         )
 
     def _packed_rows(self, left: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
@@ -146,20 +143,23 @@ def emit_product(
     left_rows: Callable[[Index], LoadRows],
     load_right: LoadQuad,
     store: StoreQuad,
+    element: ir.Type,
     *,
     left_by_rows: bool = True,
 ) -> None:
     """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
 
-    Long sums are added in blocks.
+    Operands and sums are of type `element`. Long sums are added in blocks.
 
     `left_rows` is asked once per thread for what loads four rows, from the given row of the block on: four
     quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
     """
     thread = thread_id()
     rows, columns = schedule.block_rows // QUAD, schedule.block_columns // QUAD
-    left_shared = SharedBuffer.allocate((2, schedule.block_reduction, rows), "left_block")
-    right_shared = SharedBuffer.allocate((2, schedule.block_reduction, columns), "right_block")
+    left_shared, right_shared = (
+        SharedBuffer.allocate((2, schedule.block_reduction, quads), name, element)
+        for quads, name in ((rows, "left_block"), (columns, "right_block"))
+    )
     left_loads = _left_loads(schedule, thread, left_rows)
     right_loads = _right_loads(schedule, thread)
     loads_left = thread.less_than(schedule.left_threads)
@@ -173,7 +173,7 @@ def emit_product(
 
         if not schedule.splits_loads:
             return load_left() + load_rights()
-        return _either(loads_left, load_left, load_rights, len(left_loads) * QUAD)
+        return _either(loads_left, load_left, load_rights, [quad_type(element)] * (len(left_loads) * QUAD))
 
     def stage(quads: Sequence[ir.Value], buffer: Index) -> None:
         def stage_left() -> None:
@@ -196,7 +196,7 @@ def emit_product(
     tiling = _ThreadTiling(schedule, thread)
     stage(load(Index(0)), Index(0))
     barrier()
-    zero = constant_quad(0.0)
+    zero = constant_quad(0.0, element)
     sums = [zero] * (schedule.thread_rows * schedule.thread_columns // QUAD)
 
     def add(first: Index, end: Index, values: list[ir.Value]) -> list[ir.Value]:
@@ -338,10 +338,10 @@ def _either(
     condition: Condition,
     then: Callable[[], list[ir.Value]],
     otherwise: Callable[[], list[ir.Value]],
-    count: int,
+    types: list[ir.VectorType],
 ) -> list[ir.Value]:
-    """The `count` quads of one of two alternatives."""
-    branch = scf.IfOp(condition.value, [quad_type()] * count, has_else=True)
+    """The values, of these types, of one of two alternatives."""
+    branch = scf.IfOp(condition.value, types, has_else=True)
     for block, emit in ((branch.then_block, then), (branch.else_block, otherwise)):
         with ir.InsertionPoint(block):
             scf.yield_(emit())

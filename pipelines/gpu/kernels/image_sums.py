@@ -157,7 +157,7 @@ class ImageSums:
                 source, place, first + (other if threads.keeps_columns else across) + i * threads.along
             )
 
-        state = self._accumulated(count, load)
+        state = self._accumulated(count, load, source.computed)
         if threads.keeps_columns:
             self._store_columns(state, output, (block, part, outer), (across, other))
         else:
@@ -178,12 +178,12 @@ class ImageSums:
         count = (Index(all_) - number * most).minimum(most)
         integer = arith.index_cast(ir.IntegerType.get_signless(32), count.value)
         return [
-            arith.sitofp(ir.F32Type.get(), integer),
+            arith.sitofp(source.computed, integer),
             self._load(source, place),
             self._load(source, place + behind),
         ]
 
-    def _accumulated(self, count: Index, load: Callable[[Index], State]) -> State:
+    def _accumulated(self, count: Index, load: Callable[[Index], State], element: ir.Type) -> State:
         statistic = self.summed.statistic
 
         def add(state: State, first: Index, loads: int) -> State:
@@ -194,7 +194,11 @@ class ImageSums:
 
         whole = count // _LOADS
         state = loop_carried(
-            whole, 1, statistic.zero(self.width), lambda i, state: add(state, i * _LOADS, _LOADS), "loads"
+            whole,
+            1,
+            statistic.zero(self.width, element),
+            lambda i, state: add(state, i * _LOADS, _LOADS),
+            "loads",
         )
         first = whole * _LOADS
         return loop_carried(count - first, 1, state, lambda i, state: add(state, first + i, 1), "rest")
@@ -210,7 +214,7 @@ class ImageSums:
         block, part, outer = workgroup
         across, other = thread
         columns = threads.across * self.width
-        shared = _SharedStates.allocate(self.summed.statistic, threads.along, columns)
+        shared = _SharedStates.allocate(self.summed.statistic, threads.along, columns, output.computed)
         for lane, each in enumerate(_lanes(state, self.width)):
             shared.store(each, other, across * self.width + lane)
         shared.merge(other, across * self.width, self.width)
@@ -232,7 +236,7 @@ class ImageSums:
         threads = self._threads
         part, outer = workgroup
         across, other = thread
-        shared = _SharedStates.allocate(self.summed.statistic, threads.along, threads.others)
+        shared = _SharedStates.allocate(self.summed.statistic, threads.along, threads.others, output.computed)
         shared.store(reduce(self.summed.statistic.merge, _lanes(state, self.width)), across, other)
         shared.merge(across, other, 1)
         number = outer * threads.others + other
@@ -265,13 +269,15 @@ class _SharedStates:
     statistic: Statistic
     along: int
     components: Sequence[SharedScalars]
+    element: ir.Type
 
     @staticmethod
-    def allocate(statistic: Statistic, along: int, columns: int) -> _SharedStates:
-        names = [f"component_{i}" for i in range(statistic.components)]
-        return _SharedStates(
-            statistic, along, [SharedScalars.allocate((along, columns), name) for name in names]
-        )
+    def allocate(statistic: Statistic, along: int, columns: int, element: ir.Type) -> _SharedStates:
+        components = [
+            SharedScalars.allocate((along, columns), f"component_{i}", element)
+            for i in range(statistic.components)
+        ]
+        return _SharedStates(statistic, along, components, element)
 
     def load(self, row: IndexLike, column: IndexLike) -> State:
         return [each.load([Index.of(row), Index.of(column)]) for each in self.components]
@@ -304,7 +310,7 @@ class _SharedStates:
         return loop_carried(
             count,
             1,
-            self.statistic.zero(1),
+            self.statistic.zero(1, self.element),
             lambda i, state: self.statistic.merge(state, self.load(0, first + i)),
             "column",
         )

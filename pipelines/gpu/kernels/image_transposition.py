@@ -51,7 +51,7 @@ class ImageTransposition:
         first_column, first_row = work.workgroup[0] * columns, work.workgroup[1] * rows
         origin = work.workgroup[2] * (self.rows * self.columns)
         # Behind each row is one element more: those of a column are in different banks.
-        shared = SharedScalars.allocate((rows, columns + 1), "block")
+        shared = SharedScalars.allocate((rows, columns + 1), "block", image.computed)
         thread = thread_id()
         for first in range(0, _BLOCK_ELEMENTS, TRANSPOSITION_THREADS):
             row, column = (thread + first) // columns, (thread + first) % columns

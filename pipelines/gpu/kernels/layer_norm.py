@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, math
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import constant_like
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
-from .rows import SharedRows, constant_for, row_memory
+from .rows import SharedRows, row_memory
 
 
 @dataclass(frozen=True)
 class LayerNormKernel:
-    """Layer normalization of rows of f32 (Ba, Kiros and Hinton 2016), each read once.
+    """Layer normalization of rows (Ba, Kiros and Hinton 2016), each read once.
 
     The variance is the mean of squared differences from the mean, of elements in registers.
     """
@@ -44,18 +45,18 @@ class LayerNormKernel:
         """
         *parameters, output = parameters_and_output
         row = self.shared.place(work, work.sizes.batch * self.rows)
-        for_mean, for_variance = row_memory(2)
+        for_mean, for_variance = row_memory(2, source.computed)
         values = row.load(source, row.number * self.shared.length)
         scales = row.load(parameters[0], Index(0)) if self.scaled else None
         shifts = row.load(parameters[-1], Index(0)) if self.shifted else None
         length = self.shared.length
         total = row.reduced(values, 0.0, arith.addf, for_mean)
-        mean = arith.divf(total, constant_for(total, length))
+        mean = arith.divf(total, constant_like(total, length))
         centred = [arith.subf(value, mean) for value in values]
         squares = row.reduced([arith.mulf(each, each) for each in centred], 0.0, arith.addf, for_variance)
-        variance = arith.divf(squares, constant_for(squares, length))
-        deviation = math.sqrt(arith.addf(variance, constant_for(variance, self.epsilon)))
-        inverse = arith.divf(constant_for(deviation, 1.0), deviation)
+        variance = arith.divf(squares, constant_like(squares, length))
+        deviation = math.sqrt(arith.addf(variance, constant_like(variance, self.epsilon)))
+        inverse = arith.divf(constant_like(deviation, 1.0), deviation)
         results: list[ir.Value] = [arith.mulf(each, inverse) for each in centred]
         if scales is not None:
             results = [arith.mulf(*each) for each in zip(results, scales, strict=True)]

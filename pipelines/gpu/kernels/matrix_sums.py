@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import arith, ir, memref, vector
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
-from iree.winograd.pipelines.gpu.packing.split import MAX_EXPONENT, SplitPacking
+from iree.winograd.pipelines.gpu.packing.split import MAX_EXPONENT, SPLIT, SplitPacking
 
 from .products import Block
 
@@ -25,7 +25,7 @@ class MatrixSums:
     def row_scales(self, left: ir.Value) -> Callable[[Index], ir.Value]:
         """What loads the scale of a row of the block, as a quad of equal elements.
 
-        `left` is the memory of the left operand as a memref of f32.
+        `left` is the memory of the left operand as a memref of what its scales are.
         """
 
         def load(row: Index) -> ir.Value:
@@ -38,7 +38,7 @@ class MatrixSums:
         """Those of a quad of columns, which were divided by 2^14."""
         place = self.packing.filter_scale(self._group, self.block.first_column + column)
         scale = self.filters.load(place, QUAD, Condition(True))
-        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT))
+        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
 
     def restored(
         self, large: ir.Value, small: ir.Value | None, row_scale: ir.Value, column_scale: ir.Value
@@ -46,10 +46,12 @@ class MatrixSums:
         """A quad of sums of large products, and of small ones if there are some, scaled back."""
         joined = large
         if small is not None:
-            joined = vector.fma(small, constant_quad(2.0**-self.packing.schedule.unit.low_bits), large)
+            joined = vector.fma(
+                small, constant_quad(2.0**-self.packing.schedule.unit.low_bits, SPLIT.type), large
+            )
         # Apart from the scales, whose product is that of the largest elements: it underflows no sooner than
         # the result, nor does it overflow.
-        reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT))
+        reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT, SPLIT.type))
         return arith.mulf(reduced, arith.mulf(row_scale, column_scale))
 
     @property

@@ -16,7 +16,7 @@ from itertools import product
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, IndexLike, select_index
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MATRIX_SUMS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, thread_id
 from iree.winograd.pipelines.gpu.device.mma import (
     StageMemory,
@@ -77,20 +77,20 @@ class _Workgroup:
         self, schedule: MatrixWeightGradientSchedule, images: Panel, gradients: Panel, products: Panel
     ) -> None:
         self._schedule = schedule
-        f32 = ir.F32Type.get()
+        single = MATRIX_SUMS.type
         self._images, self._gradients = (
-            _Source(panel.buffer.viewed_as(f32), panel.origin, panel.stride, size, behind)
+            _Source(panel.buffer.viewed_as(single), panel.origin, panel.stride, size, behind)
             for panel, size, behind in (
                 (images, schedule.block_rows, 0),
                 (gradients, schedule.block_columns, STAGE_TILES * (schedule.block_rows + STAGE_PADDING)),
             )
         )
-        self._products = products.buffer.viewed_as(f32, _PAIR)
+        self._products = products.buffer.viewed_as(single, _PAIR)
         self._result, self._result_stride = products.origin, products.stride
         self._stages = schedule.tile_block // STAGE_TILES
         self._places = max(2, min(schedule.stages, self._stages))
         count = self._places * schedule.stage_elements
-        self._shared = StageMemory.allocate(count, "stages", f32)
+        self._shared = StageMemory.allocate(count, "stages", single)
         self._thread = thread_id()
         lane, warp = self._thread % WARP_THREADS, self._thread // WARP_THREADS
         across = schedule.block_columns // schedule.warp_columns
@@ -184,7 +184,7 @@ class _Workgroup:
 
     def _split(self, elements: list[ir.Value]) -> tuple[ir.Value, ir.Value]:
         """Fragments of the high and of the low parts; matrix units leave out bits that TF32 lacks."""
-        type_ = ir.VectorType.get([len(elements), 1], ir.F32Type.get())
+        type_ = ir.VectorType.get([len(elements), 1], MATRIX_SUMS.type)
         highs = [_rounded(element) for element in elements]
         lows = [arith.subf(element, high) for element, high in zip(elements, highs, strict=True)]
         return vector.from_elements(type_, highs), vector.from_elements(type_, lows)
@@ -207,4 +207,4 @@ def _rounded(element: ir.Value) -> ir.Value:
     """A number of fp32 as the nearest one of TF32."""
     bits = arith.bitcast(integer_type(), element)
     above = arith.addi(bits, integer(1 << (_LOW_BITS - 1)))
-    return arith.bitcast(ir.F32Type.get(), arith.andi(above, integer(-(1 << _LOW_BITS))))
+    return arith.bitcast(element.type, arith.andi(above, integer(-(1 << _LOW_BITS))))

@@ -10,7 +10,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
-from iree.winograd.pipelines.emission.vectors import broadcast, splat
+from iree.winograd.pipelines.emission.vectors import broadcast, constant_like
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, SharedScalars, barrier, thread_id
 
@@ -137,16 +137,9 @@ class PlacedRow:
         return result if shared.width == 1 else broadcast(result, shared.width)
 
 
-def row_memory(reductions: int) -> list[SharedScalars]:
-    """What threads exchange in so many reductions, each in memory of its own."""
-    return [SharedScalars.allocate((ROW_THREADS,), f"exchange_{i}") for i in range(reductions)]
-
-
-def constant_for(value: ir.Value, number: float) -> ir.Value:
-    """A constant of the type of `value`, a scalar or a vector of f32."""
-    if isinstance(value.type, ir.VectorType):
-        return splat(number, ir.VectorType(value.type).shape[0], ir.F32Type.get())
-    return arith.constant(value.type, float(number))
+def row_memory(reductions: int, element: ir.Type) -> list[SharedScalars]:
+    """What threads exchange in so many reductions of such elements, each in memory of its own."""
+    return [SharedScalars.allocate((ROW_THREADS,), f"exchange_{i}", element) for i in range(reductions)]
 
 
 def _selected(condition: Condition, value: ir.Value, otherwise: float) -> ir.Value:
@@ -157,4 +150,4 @@ def _selected(condition: Condition, value: ir.Value, otherwise: float) -> ir.Val
         # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
         width = ir.VectorType(value.type).shape[0]
         chosen = vector.broadcast(ir.VectorType.get([width], ir.IntegerType.get_signless(1)), chosen)
-    return arith.select(chosen, value, constant_for(value, otherwise))
+    return arith.select(chosen, value, constant_like(value, otherwise))

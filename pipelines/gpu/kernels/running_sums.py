@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.gpu.device.memory import constant_quad, lane
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_SUMS
+from iree.winograd.pipelines.gpu.device.memory import zero_scalar
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
@@ -67,7 +68,7 @@ class RunningSums:
     @staticmethod
     def zero(schedule: MatrixSchedule) -> RunningSums:
         """Zeros, for a loop to carry."""
-        zero = lane(constant_quad(0.0), 0)
+        zero = zero_scalar(MATRIX_SUMS.type)
         count = WARPGROUP_ROWS * schedule.block_columns // WARPGROUP_THREADS
         return RunningSums.of(schedule, [[zero] * count for _ in range(schedule.parts)])
 

@@ -8,17 +8,18 @@ from math import inf
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, math
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import constant_like
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
-from .rows import SharedRows, constant_for, row_memory
+from .rows import SharedRows, row_memory
 
 _LOWEST = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
 class SoftmaxKernel:
-    """Softmax of rows of f32, each read once.
+    """Softmax of rows, each read once.
 
     The largest element of a row is subtracted first, so that no exponential is infinite. A row of nothing but
     minus infinity becomes zeros where it is `safe`, NaN otherwise.
@@ -40,19 +41,19 @@ class SoftmaxKernel:
     def emit(self, work: Work, source: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup: N x ... x length to the same."""
         row = self.shared.place(work, work.sizes.batch * self.rows)
-        for_maximum, for_sum = row_memory(2)
+        for_maximum, for_sum = row_memory(2, source.computed)
         values = row.load(source, row.number * self.shared.length)
         lowest = _LOWEST if self.safe else -inf
         maximum = row.reduced(values, lowest, arith.maximumf, for_maximum)
         if self.safe:
-            maximum = arith.maximumf(maximum, constant_for(maximum, lowest))
+            maximum = arith.maximumf(maximum, constant_like(maximum, lowest))
         exponentials = [math.exp(arith.subf(value, maximum)) for value in values]
         total = row.reduced(exponentials, 0.0, arith.addf, for_sum)
         row.store([arith.mulf(each, self._inverse(total)) for each in exponentials], output)
 
     def _inverse(self, total: ir.Value) -> ir.Value:
-        one = constant_for(total, 1.0)
+        one = constant_like(total, 1.0)
         if not self.safe:
             return arith.divf(one, total)
-        zero = constant_for(total, 0.0)
+        zero = constant_like(total, 0.0)
         return arith.divf(one, arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, total, zero), one, total))

@@ -24,6 +24,7 @@ from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
 
 from .fragments import ENGINES, Sums
@@ -206,7 +207,7 @@ class _Workgroup:
         columns = self._fragments.thread_columns
         sums = MatrixSums(self._packing, self._block, self._filters)
         column_scales = [sums.column_scale(column) for column in columns]
-        row_scale = sums.row_scales(self._left.viewed_as(ir.F32Type.get()))
+        row_scale = sums.row_scales(self._left.viewed_as(SPLIT.type))
         for i in range(self._tiles_down):
             across = slice(i * self._tiles_across, (i + 1) * self._tiles_across)
             rows = self._fragments.thread_rows(i)

@@ -14,7 +14,7 @@ from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, fla
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -24,7 +24,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     quad_type,
     thread_id,
 )
-from iree.winograd.pipelines.gpu.packing.split import SplitPacking, filter_growth, input_growth
+from iree.winograd.pipelines.gpu.packing.split import SPLIT, SplitPacking, filter_growth, input_growth
 
 from .splitting import (
     integer,
@@ -86,10 +86,10 @@ class SplitInputKernel:
         largest = self._over_tile(largest_of_quad(largest))
         scale, inverse = scales_for(largest, input_growth(packing.shape))
         writes_scale = exists & quad.less_than(1)
-        scales = packed.viewed_as(ir.F32Type.get())
+        scales = packed.viewed_as(SPLIT.type)
         place = packing.input_scale(block, group, row)
         when(writes_scale, lambda: _store(scale, scales, place))
-        halves = packed.viewed_as(ir.F16Type.get(), QUAD)
+        halves = packed.viewed_as(MATRIX_FACTORS.type, QUAD)
         with loop(rounds, 1, "round") as i:
             own = quad + i * self.packing.tile_threads
             loaded = once or self._load(source, tile, group, own)
@@ -197,7 +197,7 @@ class SplitFilterKernel:
         scale, inverse = scales_for(self._over_workgroup(largest), filter_growth(shape))
         place = packing.filter_scale(group, column)
         when(thread.less_than(1), lambda: packed.store(scale, place))
-        halves = packed.viewed_as(ir.F16Type.get())
+        halves = packed.viewed_as(MATRIX_FACTORS.type)
         with loop(packing.padded_reduction, self.threads, "row") as i:
             row = i + thread
             exists = row.less_than(packing.padded_reduction)
@@ -205,8 +205,8 @@ class SplitFilterKernel:
 
     def _over_workgroup(self, largest: ir.Value) -> ir.Value:
         """The largest of all threads, per channel."""
-        quads = SharedBuffer.allocate((self.threads,), "largest_of_thread")
-        quads.store(arith.bitcast(quad_type(), largest), [thread_id()])
+        quads = SharedBuffer.allocate((self.threads,), "largest_of_thread", SPLIT.type)
+        quads.store(arith.bitcast(quad_type(SPLIT.type), largest), [thread_id()])
         barrier()
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:

@@ -7,10 +7,12 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.vectors import vector_type
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
 from iree.winograd.pipelines.gpu.packing.split import (
     MAX_EXPONENT_FIELD,
     MIN_EXPONENT_FIELD,
+    SPLIT,
     scale_offset,
 )
 
@@ -23,7 +25,7 @@ _INFINITY = 0x7F800000
 
 def parts_of(scaled: ir.Value, count: int, low_bits: int) -> list[ir.Value]:
     """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
-    halves = vector_type(QUAD, ir.F16Type.get())
+    halves = quad_type(MATRIX_FACTORS.type)
     if count == 1:
         return [arith.truncf(halves, scaled)]
     if low_bits == 0:
@@ -31,7 +33,7 @@ def parts_of(scaled: ir.Value, count: int, low_bits: int) -> list[ir.Value]:
         return [arith.truncf(halves, each) for each in (rounded, arith.subf(scaled, rounded))]
     high = arith.truncf(halves, scaled)
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**low_bits)))]
+    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**low_bits, SPLIT.type)))]
 
 
 def _rounded_to_half(quad: ir.Value) -> ir.Value:
@@ -92,7 +94,7 @@ def scales_for(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:
     """The scale for elements up to a magnitude before transforms, and its inverse; or quads."""
     type_ = largest.type
     is_quad = isinstance(type_, ir.VectorType)
-    floats = quad_type() if is_quad else ir.F32Type.get()
+    floats = quad_type(SPLIT.type) if is_quad else SPLIT.type
     exponent = arith.shrui(largest, integers(MANTISSA_BITS, type_))
     exponent = arith.maxui(exponent, integers(MIN_EXPONENT_FIELD, type_))
     exponent = arith.minui(exponent, integers(MAX_EXPONENT_FIELD, type_))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.pipelines.emission.vectors import broadcast, splat
+from iree.winograd.pipelines.emission.vectors import broadcast, constant_like, splat
 
 State = list[ir.Value]
 """One value a component: scalars, or vectors of as many lanes, each of its own elements."""
@@ -18,23 +18,15 @@ class Statistic:
     """Of elements one after the other; `components` of a state are passed on by threads."""
 
     components: int
-    zero: Callable[[int], State]
-    """That of no elements, of so many lanes; one lane is a scalar."""
+    zero: Callable[[int, ir.Type], State]
+    """That of no elements, of so many lanes of a type; one lane is a scalar."""
     add: Callable[[State, Sequence[ir.Value]], State]
     """With more elements, of each lane as many."""
     merge: Callable[[State, State], State]
 
 
-def constant_like(value: ir.Value, number: float) -> ir.Value:
-    """A constant of the type of a scalar or vector."""
-    if isinstance(value.type, ir.VectorType):
-        return splat(number, ir.VectorType(value.type).shape[0], ir.F32Type.get())
-    return arith.constant(value.type, float(number))
-
-
-def zeros(lanes: int) -> ir.Value:
+def zeros(lanes: int, element: ir.Type) -> ir.Value:
     """A vector of so many lanes, a scalar if there is one."""
-    element = ir.F32Type.get()
     return arith.constant(element, 0.0) if lanes == 1 else splat(0.0, lanes, element)
 
 
@@ -84,6 +76,11 @@ def _like(scalar: ir.Value, value: ir.Value) -> ir.Value:
     return broadcast(scalar, ir.VectorType(value.type).shape[0])
 
 
-SUM = Statistic(1, lambda lanes: [zeros(lanes)], _add_to_sum, _merge_sums)
-MOMENTS = Statistic(3, lambda lanes: [zeros(1), zeros(lanes), zeros(lanes)], _add_to_moments, merged_moments)
+SUM = Statistic(1, lambda lanes, element: [zeros(lanes, element)], _add_to_sum, _merge_sums)
+MOMENTS = Statistic(
+    3,
+    lambda lanes, element: [zeros(each, element) for each in (1, lanes, lanes)],
+    _add_to_moments,
+    merged_moments,
+)
 """Count, mean and the sum of squared deviations from it. The count is a scalar."""

@@ -144,7 +144,7 @@ class InputTransformKernel:
             for a, c in product(
                 range(shape.transform_size), range(packing.reduction, packing.padded_reduction, QUAD)
             ):
-                transformed.store(constant_quad(0.0), origin + (a * stride + c))
+                transformed.store(constant_quad(0.0, transformed.computed), origin + (a * stride + c))
 
         is_first = all_of([first.less_than(1), view.less_than(1)])
         when(is_first, clear_padding)

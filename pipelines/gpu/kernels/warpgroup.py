@@ -35,6 +35,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     publish,
     take_registers,
 )
+from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
 
@@ -84,7 +85,7 @@ class _Workgroup:
     def __init__(self, product: WarpgroupProduct, left: GlobalBuffer, filters: GlobalBuffer) -> None:
         schedule, packing = product.schedule, product.packing
         self._schedule, self._packing = schedule, packing
-        self._scales, self._filters = left.viewed_as(ir.F32Type.get()), filters
+        self._scales, self._filters = left.viewed_as(SPLIT.type), filters
         thread = thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         walks = schedule.walking_workgroups is not None

@@ -186,6 +186,7 @@ class MultiplyAddTileProductKernel(TileProductKernel):
             lambda row, column, value: products.buffer.store(
                 value, products.origin + row * products.stride + column
             ),
+            gradients.buffer.computed,
             left_by_rows=False,
         )
 

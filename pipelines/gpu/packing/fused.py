@@ -8,11 +8,10 @@ The reduction dimension numbers views, then channels of a group, these in whole 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -56,6 +55,11 @@ class FusedPacking(ConvolutionPacking):
     def padded_filters(self) -> int:
         return self.column_blocks * self.schedule.block_columns
 
+    @property
+    def operand_element(self) -> str:
+        """MLIR's name of what packed filters are."""
+        return self.shape.element_types.domain
+
     def filter_extents(self) -> tuple[int, int, int]:
         """Groups, blocks of columns, and what one of them holds."""
         block = self.reduction * self.schedule.products * self.schedule.block_columns
@@ -69,11 +73,12 @@ class FusedPacking(ConvolutionPacking):
         origin = packed.offset([group, column // schedule.block_columns, line * schedule.block_columns])
         return origin + column % schedule.block_columns
 
-    def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def pack_filters(self, transformed: Array) -> Array:
         """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
         schedule, groups = self.schedule, self.shape.groups
         padded = np.zeros(
-            (schedule.products, groups, self.views, self.padded_channels, self.padded_filters), np.float32
+            (schedule.products, groups, self.views, self.padded_channels, self.padded_filters),
+            transformed.dtype,
         )
         padded[..., : self.group_channels, : self.group_outputs] = transformed.reshape(
             schedule.products, groups, self.views, self.group_channels, self.group_outputs

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -49,16 +48,16 @@ class ImplicitGemmPacking(SplitPacking):
         exists = position[0].less_than(self.shape.kernel_size[0])
         return position, exists & position[1].less_than(self.shape.kernel_size[1])
 
-    def by_quads(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def by_quads(self, transformed: Array) -> Array:
         if not isinstance(self.patch, PixelPatch):
             return super().by_quads(transformed)
         rows, columns = self.shape.kernel_size
-        taps = np.zeros((rows, self.patch.row_taps, QUAD, self.padded_filters), np.float32)
+        taps = np.zeros((rows, self.patch.row_taps, QUAD, self.padded_filters), transformed.dtype)
         filters = transformed.reshape(self.views, self.group_channels, self.group_outputs)
         taps[:, :columns, : self.group_channels, : self.group_outputs] = filters[
             self.shape.views_by_tap
         ].reshape(rows, columns, self.group_channels, self.group_outputs)
-        padded = np.zeros((1, self.padded_reduction, self.padded_filters), np.float32)
+        padded = np.zeros((1, self.padded_reduction, self.padded_filters), transformed.dtype)
         padded[0, : self.reduction] = taps.reshape(self.reduction, self.padded_filters)
         return padded
 

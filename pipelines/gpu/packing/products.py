@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes
@@ -76,6 +75,26 @@ class ProductPacking(ConvolutionPacking, ABC):
         """Blocks of tiles."""
         return ceildiv(self.tiles(sizes), self.schedule.block_rows)
 
+    @property
+    @abstractmethod
+    def operand_element(self) -> str:
+        """MLIR's name of what arrays of transformed inputs and filters are bound as."""
+
+    @property
+    @abstractmethod
+    def operand_bytes(self) -> int:
+        """Of an element of a transformed input or filter."""
+
+    @property
+    @abstractmethod
+    def reads_image(self) -> bool:
+        """Whether the products read the image itself: no kernel before them writes their left operand."""
+
+    @property
+    @abstractmethod
+    def input_passes(self) -> int:
+        """How often the kernel that writes the left operand reads the image."""
+
     @abstractmethod
     def input_extents(self) -> tuple[int, ...]:
         """The transformed input of one block of tiles."""
@@ -85,7 +104,7 @@ class ProductPacking(ConvolutionPacking, ABC):
         """The transformed filters."""
 
     @abstractmethod
-    def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def pack_filters(self, transformed: Array) -> Array:
         """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
 
     def product_extents(self) -> tuple[int, ...]:
@@ -93,12 +112,14 @@ class ProductPacking(ConvolutionPacking, ABC):
         parts = self.schedule.reduction_parts
         return (self.products * parts, self.schedule.block_rows, self.padded_filters)
 
-    def by_quads(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def by_quads(self, transformed: Array) -> Array:
         """The transformed filters [A*g, V*C/g, K/g] as [A*g, r, k], both padded with zeros."""
         by_view = transformed.reshape(self.products, self.views, self.group_channels, self.group_outputs)
-        channels = np.zeros((self.products, self.views, self.padded_channels, self.group_outputs), np.float32)
+        channels = np.zeros(
+            (self.products, self.views, self.padded_channels, self.group_outputs), transformed.dtype
+        )
         channels[:, :, : self.group_channels] = by_view
-        padded = np.zeros((self.products, self.padded_reduction, self.padded_filters), np.float32)
+        padded = np.zeros((self.products, self.padded_reduction, self.padded_filters), transformed.dtype)
         padded[:, : self.reduction, : self.group_outputs] = channels.reshape(
             self.products, self.reduction, self.group_outputs
         )
@@ -111,6 +132,22 @@ class MultiplyAddPacking(ProductPacking):
 
     schedule: GemmSchedule
 
+    @property
+    def operand_element(self) -> str:
+        return self.shape.element_types.domain
+
+    @property
+    def operand_bytes(self) -> int:
+        return self.shape.element_types.domain_bytes
+
+    @property
+    def reads_image(self) -> bool:
+        return self.shape.transform_size == 1
+
+    @property
+    def input_passes(self) -> int:
+        return 1
+
     def input_extents(self) -> tuple[int, ...]:
         return (self.products, self.schedule.block_rows, self.padded_reduction)
 
@@ -121,7 +158,7 @@ class MultiplyAddPacking(ProductPacking):
         """Where the packed layout has an element of a product's filters."""
         return packed.offset([product * self.shape.groups + group, row, column])
 
-    def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    def pack_filters(self, transformed: Array) -> Array:
         return self.by_quads(transformed)
 
 

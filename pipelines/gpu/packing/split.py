@@ -31,8 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import as_array
-from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MatrixUnit
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
@@ -40,6 +40,8 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .products import ProductPacking
 
+SPLIT = F32
+"""What is split, what scales are, and what arrays of both are bound as."""
 MAX_EXPONENT = 14
 """Elements are scaled to at most two to this power."""
 MIN_EXPONENT_FIELD, MAX_EXPONENT_FIELD = 14, 254
@@ -82,7 +84,7 @@ class SplitPacking(ProductPacking):
     @property
     def _row(self) -> int:
         """Elements that hold the parts of a row of an operand."""
-        return self.padded_reduction * self.schedule.parts * HALF_BYTES // element_bytes("f32")
+        return self.padded_reduction * self.operand_bytes // SPLIT.bytes
 
     @property
     def tile_threads(self) -> int:
@@ -93,6 +95,22 @@ class SplitPacking(ProductPacking):
     def input_rounds(self) -> int:
         """Quads of a thread: what they can't keep of a tile until they know its scale they load twice."""
         return ceil_div(self.padded_reduction, QUAD * self.tile_threads)
+
+    @property
+    def operand_element(self) -> str:
+        return SPLIT.name
+
+    @property
+    def operand_bytes(self) -> int:
+        return self.schedule.parts * HALF_BYTES
+
+    @property
+    def reads_image(self) -> bool:
+        return False
+
+    @property
+    def input_passes(self) -> int:
+        return self.views * (2 if self.input_rounds > 1 else 1)
 
     def input_extents(self) -> tuple[int, ...]:
         return (self.block_inputs + self.shape.groups * self.schedule.block_rows,)

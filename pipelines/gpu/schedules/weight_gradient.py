@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC
 from dataclasses import dataclass
 
-from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 
@@ -119,8 +119,7 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
         return STAGE_TILES * (self.block_rows + self.block_columns + 2 * STAGE_PADDING)
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
-        del types
-        return self.stages * self.stage_elements * element_bytes("f32")
+        return self.stages * self.stage_elements * types.domain_bytes
 
     @property
     def summed_block(self) -> int:

@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import arith, func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import multiply_add
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
@@ -107,7 +108,7 @@ def _emit_copy(source: GlobalBuffer, target: GlobalBuffer, first: Index, element
 
 
 def _add_chain(launcher: Launcher, suffix: str, kernel: _Kernel, dispatches: int) -> None:
-    argument = TensorArgument((None, kernel.elements), by_quads=True)
+    argument = TensorArgument((None, kernel.elements), F32.name, by_quads=True)
     threads = WorkgroupThreads(kernel.threads)
     function = func.FuncOp(f"{kernel.name}_{suffix}", ([argument.type], [argument.type]))
     with ir.InsertionPoint(function.add_entry_block()):
