@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import prod
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.cpu.processor.matrix_unit import (
-    PARTS,
-    PRODUCTS,
-    ROUNDED_PRODUCTS,
-    TILE_ROWS,
-)
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_ROWS
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
-    Bf16MatrixUnitSchedule,
-    MatrixUnitSchedule,
     TileSchedule,
-    merged_chunks,
-    merged_taps,
     split_chunks,
     split_columns,
     split_rows,
@@ -28,7 +19,6 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import filter_seconds
 from .rates import (
-    BF16_BYTES,
     COPIED_PIXEL_CYCLES,
     GRANITE_TILE_EFFICIENCY,
     PERMISSION_SECONDS,
@@ -63,32 +53,24 @@ def matrix_unit_seconds(
     parts = ceil_div(blocks.count, channel_blocks)
     workers = Workers(machine, threads, tasks * parts)
     cycle = 1 / machine.clock
-    block_pixels = schedule.pixel_tiles * schedule.tile_pixels
     register_blocks = ceil_div(schedule.row_block, schedule.row_tiles) * ceil_div(
-        schedule.pixel_block, block_pixels
+        schedule.pixel_block, schedule.block_pixels
     )
-    chunks = split_chunks(shape)
-    steps = prod(shape.kernel_size) * chunks
-    if isinstance(schedule, Bf16MatrixUnitSchedule):
-        steps = prod(shape.kernel_size) // merged_taps(shape) * merged_chunks(shape)
-    block = schedule.block
-    is_split = isinstance(schedule, MatrixUnitSchedule)
-    parts_of_filters = PARTS + 1 if is_split else 1
-    products_of_parts = len(PRODUCTS if is_split else ROUNDED_PRODUCTS)
-    multiplied = products_of_parts * block.row_tiles * block.channel_tiles * block.tile_rows
-    # Each of the parts of both operands, and the first one of the filters twice.
-    loaded = (PARTS if is_split else 1) * block.row_tiles * block.tile_rows
-    loaded += parts_of_filters * block.channel_tiles * TILE_ROWS
+    chunks, steps = split_chunks(shape), schedule.reduction_tiles(shape)
+    block, part_products = schedule.block, schedule.part_products
+    multiplied = len(part_products) * block.row_tiles * block.channel_tiles * block.tile_rows
+    row_loads, filter_loads = (_changes(parts) for parts in zip(*part_products, strict=True))
+    loaded = row_loads * block.row_tiles * block.tile_rows
+    loaded += filter_loads * block.channel_tiles * TILE_ROWS
     efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
     per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
-    domain_bytes = shape.element_types.domain_bytes if is_split else BF16_BYTES
-    size = domain_bytes * shape.reduction * channel_blocks * schedule.channel_block
+    size = schedule.panel_element_bytes(shape) * shape.reduction * channel_blocks * schedule.channel_block
     filters = filter_seconds(size, parts, workers)
     elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles
     split_cycles = COPIED_PIXEL_CYCLES * elements * chunks
-    if is_split:
+    if len(part_products) > 1:
         split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
     outputs = channel_blocks * register_blocks * block.row_tiles * block.tile_rows * schedule.channel_tiles
     stages = {
@@ -98,3 +80,8 @@ def matrix_unit_seconds(
         "output": workers.load * outputs * 2 * STORE_CYCLES * cycle,
     }
     return complete(stages, workers)
+
+
+def _changes(parts: Sequence[int]) -> int:
+    """How often the part of an operand is loaded, where another one is multiplied than before."""
+    return 1 + sum(before != part for before, part in pairwise(parts))

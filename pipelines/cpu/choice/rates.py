@@ -63,7 +63,6 @@ SPLIT_PIXEL_CYCLES = 33.0
 """Of splitting 32 channels of an element of an image, which come from L2 or further, for a matrix unit."""
 COPIED_PIXEL_CYCLES = 12.0
 """The same of copying them as bf16."""
-BF16_BYTES = 2
 SPLIT_FILTER_CYCLES = 9.0
 """The same of filters that were fetched ahead."""
 TILE_ROW_CYCLES = 1.3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 import numpy as np
@@ -14,7 +13,6 @@ from iree.winograd.dialect.bindings import memref
 from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedBlock
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
-    ROW_BYTES,
     TILE_BYTES,
     TILE_CHANNELS,
     TILE_LANES,
@@ -25,8 +23,6 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     Bf16MatrixUnitSchedule,
     input_step,
-    merged_chunks,
-    merged_row,
     merged_taps,
     split_columns,
     split_rows,
@@ -34,19 +30,17 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
 from iree.winograd.pipelines.emission.buffer import (
     Buffer,
     ScratchMemory,
-    clear_elements,
-    copy_elements,
 )
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
+from .staged_rows import MergedRow, RoundedRow
 from .staging import OutputBlock
-from .store import RegisterBlockStore
-from .tiled import TiledKernel
+from .tiled import BlockOutputs, PlacedBlock, TiledKernel
 
 FETCHED_VECTORS = 4
 """Of outputs, for each tile of the reduction, up to which they are fetched ahead: more take longer than they
@@ -85,15 +79,6 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
     @property
     def _merged(self) -> int:
         return merged_taps(self.shape)
-
-    @property
-    def _chunks(self) -> int:
-        return merged_chunks(self.shape)
-
-    @property
-    def _taps(self) -> int:
-        """Of which each is summed in tiles of its own."""
-        return prod(self.shape.kernel_size) // self._merged
 
     @property
     def filter_part(self) -> int:
@@ -137,65 +122,36 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         with named("first_output"):
             outputs = self._outputs(work.workgroup[0])
         rows = self._rows(image, outputs)
-        accumulator = self.shape.element_types.accumulator_type
-        store = RegisterBlockStore.of(
-            output,
-            epilogue,
-            (1, schedule.channel_tiles, TILE_LANES),
-            accumulator,
-            channels=self.shape.output_channels,
-        )
-        pixels = schedule.pixel_tiles * schedule.tile_pixels
-        sums = ScratchMemory.of(
-            (schedule.row_tiles, pixels, schedule.channel_block), accumulator, "block_sums"
-        )
-        emulated = EmulatedBlock(schedule.block, sums.buffer, self.target.fused_multiply_add)
+        results = self._block_outputs(outputs, output, epilogue)
+        emulated = EmulatedBlock(schedule.block, results.sums.buffer, self.target.fused_multiply_add)
 
         def multiply_by(block: TileBlock) -> Callable[[], None]:
-            return lambda: self._emit_blocks(work, block, rows, filters, sums, store, outputs)
+            return lambda: self._emit_by(block, work.workgroup, rows, filters, results)
 
         when(permitted(), multiply_by(schedule.block), multiply_by(emulated))
 
-    def _emit_blocks(
+    def _emit_by(
         self,
-        work: Work,
         block: TileBlock,
+        workgroup: tuple[Index, ...],
         rows: _Rows,
         filters: Buffer,
-        sums: ScratchMemory,
-        store: RegisterBlockStore,
-        outputs: OutputBlock,
+        results: BlockOutputs,
     ) -> None:
-        """Emits the register blocks of all channels of a workgroup."""
-        schedule = self.schedule
-        pixels = schedule.pixel_tiles * schedule.tile_pixels
-        parts = min(schedule.channel_splits, self.blocks.count)
+        """Emits the passes of a workgroup, on the unit or as it does."""
+
+        def multiply(placed: PlacedBlock) -> None:
+            def meanwhile(tile_step: Index) -> None:
+                if not block.works_beside:
+                    return
+                if self._output_vectors <= FETCHED_VECTORS * self._steps:
+                    self._fetch_outputs(results, placed, tile_step)
+                self._fetch_filters(filters, placed, tile_step)
+
+            self._multiply(block, rows, filters, placed, meanwhile)
+
         block.configure()
-        with loop(self.blocks.steps(work.workgroup[1], parts), name="channel_block") as step:
-            channel_block = self.blocks.at(work.workgroup[1], parts, step)
-            with (
-                loop(schedule.row_block, schedule.row_tiles, "row") as row_start,
-                loop(schedule.pixel_block, pixels, "pixel") as pixel_start,
-            ):
-                row = row_start.minimum(schedule.row_block - schedule.row_tiles)
-                pixel = pixel_start.minimum(schedule.pixel_block - pixels)
-                number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
-
-                def meanwhile(
-                    tile_step: Index,
-                    number: Index = number,
-                    channel_block: Index = channel_block,
-                    place: tuple[Index, Index] = (row, pixel),
-                ) -> None:
-                    if isinstance(block, EmulatedBlock):
-                        return
-                    if self._output_vectors <= FETCHED_VECTORS * self._steps:
-                        self._fetch_outputs(store, outputs, channel_block, place, tile_step)
-                    self._fetch_filters(filters, channel_block, number, tile_step)
-
-                self._multiply(block, rows, filters, channel_block, (row, pixel), meanwhile)
-                block.store(sums.address)
-                self._finish(sums.buffer, store, outputs, channel_block, (row, pixel))
+        self._emit_passes(workgroup, block, results, lambda channel_block: None, multiply)
         block.release()
 
     def _multiply(
@@ -203,11 +159,10 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         block: TileBlock,
         rows: _Rows,
         filters: Buffer,
-        channel_block: Index,
-        place: tuple[Index, Index],
+        placed: PlacedBlock,
         beside: Callable[[Index], None],
     ) -> None:
-        """The sums of a register block, whose row and first pixel in the workgroup are its `place`.
+        """The sums of a register block.
 
         `beside` emits what is done for each tile of the reduction meanwhile.
         """
@@ -216,8 +171,8 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         row_step = shape.strides[-2] // input_step(shape, -2) if of_outer else 1
         row_dilation = shape.dilations[-2] if of_outer else 1
         pixel_step = shape.strides[-1] // input_step(shape, -1) * rows.column
-        first = rows.address + (place[0] * (row_step * rows.row) + place[1] * pixel_step) * BF16.bytes
-        panel = _address(filters) + filters.offset([channel_block, 0, 0, 0, 0]) * filters.number.bytes
+        first = rows.address + (placed.row * (row_step * rows.row) + placed.pixel * pixel_step) * BF16.bytes
+        panel = _address(filters) + filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
         block.clear()
         taps_of_row = shape.kernel_size[-1] // self._merged
         with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
@@ -238,14 +193,15 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
             block.add_rounded(row_address, pixel_step * BF16.bytes, filter_address)
             beside(step)
 
-    def _fetch_filters(self, filters: Buffer, channel_block: Index, number: Index, step: Index) -> None:
-        """Fetches, for a tile of the reduction of a register block of this number, a part of the filters of
-        the next block of channels."""
+    def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index) -> None:
+        """Fetches, for a tile of the reduction of a register block, a part of the filters of the next block
+        of channels."""
         if self.blocks.count == 1:
             return
         lines = ceil_div(self.schedule.channel_tiles * TILE_BYTES // CACHE_LINE_BYTES, self._register_blocks)
         floats = CACHE_LINE_BYTES // filters.number.bytes
-        place = filters.offset([channel_block + 1, 0, 0, 0, 0]) + number * (lines * floats)
+        following = filters.offset([placed.channel_block + 1, 0, 0, 0, 0])
+        place = following + placed.number * (lines * floats)
         for line in range(lines):
             of_step = step * (self._register_blocks * lines * floats)
             filters.prefetch(place + of_step + line * floats, to_l2=True)
@@ -287,80 +243,17 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         rows = split_rows(shape, self.schedule.row_block)
         extents: tuple[int, ...] = (rows, self._chunks, columns, TILE_CHANNELS)
         if self._merged > 1:
-            extents = (rows, merged_row(shape, self.schedule.pixel_block))
+            extents = (rows, self.schedule.merged_row(shape))
         memory = ScratchMemory.of(extents, BF16.type, "staged_input")
         # What is bf16 is copied bit by bit.
         numbers = {} if image.number.name == BF16.name else self.target.numbers
         image, staged = image.with_numbers(numbers), memory.buffer.with_numbers(numbers)
-        step = input_step(shape, -1)
-        first_column = outputs.first_pixel * shape.strides[-1] - shape.padding_low[-1]
-        begin = ceildiv((Index(0) - first_column).maximum(0), step).minimum(columns)
-        behind = (Index(shape.input_size[-1]) - first_column).maximum(0)
-        end = ceildiv(behind, step).minimum(columns).maximum(begin)
-        with loop(rows, name="input_row") as row:
-            coordinates, exists = self._input_row(outputs, row)
-            source = image.offset([outputs.number, *coordinates, first_column, 0])
-
-            def copy_row(row: Index = row, source: Index = source) -> None:
-                if self._merged > 1:
-                    self._copy_elements(image, source, staged, row, begin, end)
-                    return
-                self._clear(staged, row, Index(0), begin)
-                with loop(end - begin, name="column") as number:
-                    column = begin + number
-                    read = source + column * (step * image.known_stride(-2))
-                    self._copy_pixel(image, read, staged, row, column)
-                self._clear(staged, row, end, Index(columns))
-
-            when(exists, copy_row, partial(self._clear, staged, row, Index(0), Index(columns)))
+        kind = MergedRow if self._merged > 1 else RoundedRow
+        self._stage_rows(image, outputs, lambda row: kind(shape, image, staged, row))
         if self._merged > 1:
             return _Rows(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
         first, second, third = (staged.known_stride(dimension) for dimension in range(3))
         return _Rows(memory.address, first, third, second)
-
-    def _copy_pixel(self, image: Buffer, source: Index, staged: Buffer, row: Index, column: Index) -> None:
-        """Copies the channels of a pixel; those past the last one are zeros."""
-        whole, rest = divmod(self.shape.input_channels, TILE_CHANNELS)
-        lanes = ROW_BYTES // image.number.bytes
-        with loop(whole, name="chunk") as chunk:
-            target = staged.offset([row, chunk, column, 0])
-            for lane in range(0, TILE_CHANNELS, lanes):
-                value = image.load(source + chunk * TILE_CHANNELS + lane, lanes)
-                staged.store(value, target + lane)
-        if rest:
-            target = staged.offset([row, whole, column, 0])
-            first = source + whole * TILE_CHANNELS
-            copy_elements(image, first, staged, target, Index(rest), TILE_LANES)
-            clear_elements(staged, target + rest, Index(TILE_CHANNELS - rest), TILE_LANES)
-
-    def _copy_elements(
-        self, image: Buffer, source: Index, staged: Buffer, row: Index, begin: Index, end: Index
-    ) -> None:
-        """Copies the columns of a row from `begin` to `end`, side by side, and zeros before and behind."""
-        channels, target = self.shape.input_channels, staged.offset([row, 0])
-        clear_elements(staged, target, begin * channels, TILE_LANES)
-        stride = image.known_stride(-2)
-        if stride == channels:
-            place = source + begin * channels
-            copy_elements(
-                image, place, staged, target + begin * channels, (end - begin) * channels, TILE_LANES
-            )
-        else:
-            with loop(end - begin, name="column") as number:
-                column = begin + number
-                copied = target + column * channels
-                copy_elements(image, source + column * stride, staged, copied, Index(channels), TILE_LANES)
-        rest = Index(staged.known_stride(0)) - end * channels
-        clear_elements(staged, target + end * channels, rest, TILE_LANES)
-
-    def _clear(self, staged: Buffer, row: Index, begin: Index, end: Index) -> None:
-        """Has the columns from `begin` to `end` of a row be zero."""
-        if self._merged > 1:
-            clear_elements(staged, staged.offset([row, 0]), Index(staged.known_stride(0)), TILE_LANES)
-            return
-        with loop(self._chunks, name="cleared_chunk") as chunk:
-            first = staged.offset([row, chunk, begin, 0])
-            clear_elements(staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)
 
 
 def _address(buffer: Buffer) -> Index:

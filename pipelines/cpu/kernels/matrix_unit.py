@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
@@ -30,13 +29,12 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Work
 
 from .staging import OutputBlock
-from .store import RegisterBlockStore
-from .tiled import TiledKernel
+from .tiled import PlacedBlock, TiledKernel
 
 
 @dataclass(frozen=True)
@@ -85,63 +83,32 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         if self._splits_meanwhile:
             self._split_pixels(image, inputs.buffer, outputs, Index(0), Index(0), self._block_chunks)
         else:
-            self._split_input(image, inputs.buffer, outputs)
+            self._stage_rows(image, outputs, lambda row: self._split_row(image, inputs.buffer, row))
         panel = ScratchMemory.of(
             (self._steps, PARTS, schedule.channel_tiles, TILE_ROWS, TILE_LANES), parts_type(), "panel"
         )
-        store = RegisterBlockStore.of(
-            output,
-            epilogue,
-            (1, schedule.channel_tiles, TILE_LANES),
-            self.shape.element_types.accumulator_type,
-            channels=self.shape.output_channels,
-        )
-        pixels = schedule.pixel_tiles * schedule.tile_pixels
-        pixels_of_block = schedule.row_tiles * pixels
-        sums = ScratchMemory.of(
-            (schedule.row_tiles, pixels, schedule.channel_block),
-            self.shape.element_types.accumulator_type,
-            "block_sums",
-        )
-        parts = min(schedule.channel_splits, self.blocks.count)
-        with loop(self.blocks.steps(workgroup[1], parts), name="channel_block") as step:
-            channel_block = self.blocks.at(workgroup[1], parts, step)
+        results = self._block_outputs(outputs, output, epilogue)
+
+        def multiply(placed: PlacedBlock) -> None:
+            def meanwhile(tile_step: Index) -> None:
+                self._fetch_outputs(results, placed, tile_step)
+                if not self._splits_meanwhile:
+                    return
+                following = (placed.number + 1).minimum(self._register_blocks - 1)
+                count = schedule.row_tiles * schedule.block_pixels
+                when(
+                    placed.channel_pass.equals(0),
+                    lambda: self._split_pixels(
+                        image, inputs.buffer, outputs, following, tile_step * count, count
+                    ),
+                )
+
+            self._multiply(inputs, panel, filters, placed, meanwhile)
+
+        def begin(channel_block: Index) -> None:
             self._split_filters(filters, channel_block, panel.buffer)
-            with (
-                loop(schedule.row_block, schedule.row_tiles, "row") as row_start,
-                loop(schedule.pixel_block, pixels, "pixel") as pixel_start,
-            ):
-                # Register blocks overlap, too, rather than be cut short.
-                row = row_start.minimum(schedule.row_block - schedule.row_tiles)
-                pixel = pixel_start.minimum(schedule.pixel_block - pixels)
-                number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
 
-                def meanwhile(
-                    tile_step: Index,
-                    step: Index = step,
-                    number: Index = number,
-                    channel_block: Index = channel_block,
-                    place: tuple[Index, Index] = (row, pixel),
-                ) -> None:
-                    self._fetch_outputs(store, outputs, channel_block, place, tile_step)
-                    if not self._splits_meanwhile:
-                        return
-                    following = (number + 1).minimum(self._register_blocks - 1)
-                    when(
-                        step.equals(0),
-                        lambda: self._split_pixels(
-                            image,
-                            inputs.buffer,
-                            outputs,
-                            following,
-                            tile_step * pixels_of_block,
-                            pixels_of_block,
-                        ),
-                    )
-
-                self._multiply(inputs, panel, filters, channel_block, (row, pixel), number, meanwhile)
-                block.store(sums.address)
-                self._finish(sums.buffer, store, outputs, channel_block, (row, pixel))
+        self._emit_passes(workgroup, block, results, begin, multiply)
         block.release()
 
     def _input_memory(self) -> ScratchMemory:
@@ -164,7 +131,7 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         They are counted from `first` on, chunk after chunk of pixel after pixel.
         """
         schedule, shape = self.schedule, self.shape
-        pixels = schedule.pixel_tiles * schedule.tile_pixels
+        pixels = schedule.block_pixels
         row_start = register_block // self._blocks_of_row * schedule.row_tiles
         pixel_start = register_block % self._blocks_of_row * pixels
         row = row_start.minimum(schedule.row_block - schedule.row_tiles)
@@ -182,9 +149,9 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                 pixel_row, pixel_column = Index(0), pixel
             read = source + (pixel_row * row_stride + pixel_column * pixel_stride)
             written = target + (pixel_row * parts.stride(0) + pixel_column * TILE_LANES)
-            self._split_chunk(image, read, chunk, parts, written)
+            self.split_chunk(image, read, chunk, parts, written)
 
-    def _split_chunk(self, image: Buffer, source: Index, chunk: Index, parts: Buffer, target: Index) -> None:
+    def split_chunk(self, image: Buffer, source: Index, chunk: Index, parts: Buffer, target: Index) -> None:
         """Splits one chunk of the channels of a pixel; those past the last one are zeros."""
         first = chunk * TILE_CHANNELS
         values = []
@@ -197,40 +164,9 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                 values.append(image.load_lanes(place, LaneMask.between(0, valid, TILE_LANES)))
         store_parts(split(*values), parts, target + chunk * parts.stride(1), parts.stride(2))
 
-    def _split_input(self, image: Buffer, parts: Buffer, outputs: OutputBlock) -> None:
-        """Splits the elements that the workgroup needs, between zeros where the convolution pads."""
-        shape = self.shape
-        columns = split_columns(shape, self.schedule.pixel_block)
-        rows = split_rows(shape, self.schedule.row_block)
-        step = input_step(shape, -1)
-        first_column = outputs.first_pixel * shape.strides[-1] - shape.padding_low[-1]
-        begin = ceildiv((Index(0) - first_column).maximum(0), step).minimum(columns)
-        behind = (Index(shape.input_size[-1]) - first_column).maximum(0)
-        end = ceildiv(behind, step).minimum(columns).maximum(begin)
-        with loop(rows, name="input_row") as row:
-            target = parts.offset([row, 0, 0, 0, 0])
-            coordinates, exists = self._input_row(outputs, row)
-            source = image.offset([outputs.number, *coordinates, first_column, 0])
-
-            def split_row(source: Index = source, target: Index = target) -> None:
-                self._clear(parts, target, Index(0), begin)
-                with (
-                    loop(end - begin, name="column") as column,
-                    loop(self._chunks, name="chunk") as chunk,
-                ):
-                    read = source + (begin + column) * (step * image.stride(-2))
-                    self._split_chunk(image, read, chunk, parts, target + (begin + column) * TILE_LANES)
-                self._clear(parts, target, end, Index(columns))
-
-            when(exists, split_row, partial(self._clear, parts, target, Index(0), Index(columns)))
-
-    def _clear(self, parts: Buffer, target: Index, begin: Index, end: Index) -> None:
-        """Has the columns from `begin` to `end` of a row be zero."""
-        with (
-            loop(self._chunks * PARTS, name="part") as part,
-            loop(end - begin, name="column") as column,
-        ):
-            parts.store(zero_parts(), target + part * parts.stride(2) + (begin + column) * TILE_LANES)
+    def _split_row(self, image: Buffer, parts: Buffer, number: Index) -> _SplitRow:
+        """A row of the parts of the input."""
+        return _SplitRow(self, image, parts, parts.offset([number, 0, 0, 0, 0]))
 
     def _split_filters(self, filters: Buffer, channel_block: Index, panel: Buffer) -> None:
         """Splits the filters of a block of channels; those past the last input channel are zeros."""
@@ -276,22 +212,21 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         inputs: ScratchMemory,
         panel: ScratchMemory,
         filters: Buffer,
-        channel_block: Index,
-        position: tuple[Index, Index],
-        number: Index,
+        placed: PlacedBlock,
         beside: Callable[[Index], None],
     ) -> None:
-        """The sums of a register block, whose row and first pixel in the workgroup are its `position`.
+        """The sums of a register block.
 
         `beside` emits what is done for each tile of the reduction meanwhile: the unit works by itself. Each
-        of the workgroup's register blocks, of which this is the given `number`, fetches a part of the filters
-        of the next block of channels.
+        of the workgroup's register blocks fetches a part of the filters of the next block of channels.
         """
         schedule, shape, block = self.schedule, self.shape, self.schedule.block
         parts = inputs.buffer
-        row, pixel = position
+        channel_block, row, pixel = placed.channel_block, placed.row, placed.pixel
         ahead = self._lines_ahead
-        next_panel = filters.offset([channel_block + 1, 0, 0, 0]) + number * (ahead * CACHE_LINE_FLOATS)
+        next_panel = filters.offset([channel_block + 1, 0, 0, 0]) + placed.number * (
+            ahead * CACHE_LINE_FLOATS
+        )
         row_steps = [1, 1]
         if shape.spatial_rank > 1:
             row_steps = [shape.strides[-2] // input_step(shape, -2), shape.dilations[-2]]
@@ -339,3 +274,42 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         if self.blocks.count == 1:
             return 0
         return ceil_div(TILE_CHANNELS * self.schedule.channel_tiles, self._register_blocks)
+
+
+@dataclass(frozen=True)
+class _SplitRow:
+    """A row of the parts of the input, which begins at `target`."""
+
+    kernel: MatrixUnitKernel
+    image: Buffer
+    parts: Buffer
+    target: Index
+
+    def fill(self, source: Index, begin: Index, end: Index) -> None:
+        shape, schedule = self.kernel.shape, self.kernel.schedule
+        step = input_step(shape, -1) * self.image.stride(-2)
+        self._clear(Index(0), begin)
+        with (
+            loop(end - begin, name="column") as column,
+            loop(schedule.chunks(shape), name="chunk") as chunk,
+        ):
+            read = source + (begin + column) * step
+            written = self.target + (begin + column) * TILE_LANES
+            self.kernel.split_chunk(self.image, read, chunk, self.parts, written)
+        self._clear(end, Index(self._columns))
+
+    def clear(self) -> None:
+        self._clear(Index(0), Index(self._columns))
+
+    @property
+    def _columns(self) -> int:
+        return split_columns(self.kernel.shape, self.kernel.schedule.pixel_block)
+
+    def _clear(self, begin: Index, end: Index) -> None:
+        chunks = self.kernel.schedule.chunks(self.kernel.shape)
+        with (
+            loop(chunks * PARTS, name="part") as part,
+            loop(end - begin, name="column") as column,
+        ):
+            place = self.target + part * self.parts.stride(2) + (begin + column) * TILE_LANES
+            self.parts.store(zero_parts(), place)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
-from typing import Generic, TypeVar
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TileBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import TileSchedule, input_step, split_chunks
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    TileSchedule,
+    input_step,
+    split_columns,
+    split_rows,
+)
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
-from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop
-from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
+from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -23,6 +30,41 @@ from .staging import OutputBlock
 from .store import RegisterBlockStore
 
 ScheduleType = TypeVar("ScheduleType", bound=TileSchedule)
+
+
+@dataclass(frozen=True)
+class PlacedBlock:
+    """A register block of a workgroup, and the pass over the workgroup's outputs that it is of."""
+
+    channel_pass: Index
+    """The number of the pass, one for each of the workgroup's blocks of output channels."""
+    channel_block: Index
+    row: Index
+    """Its first row of outputs in the workgroup."""
+    pixel: Index
+    """The first of its outputs in a row of the workgroup."""
+    number: Index
+    """Among the register blocks of a pass, in their order."""
+
+
+@dataclass(frozen=True)
+class BlockOutputs:
+    """What becomes of the sums of a workgroup's register blocks."""
+
+    outputs: OutputBlock
+    store: RegisterBlockStore
+    sums: ScratchMemory
+    """row_tiles x block_pixels x channel_block: the unit writes them there."""
+
+
+class StagedRow(Protocol):
+    """Memory for a row of the input that a workgroup reads."""
+
+    def fill(self, source: Index, begin: Index, end: Index) -> None:
+        """Emits the copying of columns `begin` to `end` of the row that begins at `source`, zeros beside."""
+
+    def clear(self) -> None:
+        """Emits the zeroing of all of it."""
 
 
 @dataclass(frozen=True)
@@ -100,46 +142,92 @@ class TiledKernel(Generic[ScheduleType]):
         outer = [Index(0)] * (shape.spatial_rank - 2)
         return [*outer, coordinate], coordinate.within(shape.input_size[-2])
 
-    def _fetch_outputs(
+    def _stage_rows(self, image: Buffer, outputs: OutputBlock, staged: Callable[[Index], StagedRow]) -> None:
+        """Copies the rows of the input that a workgroup reads to what `staged` gives by a row's number.
+
+        What lies outside of the image is zeros.
+        """
+        shape = self.shape
+        columns = split_columns(shape, self.schedule.pixel_block)
+        step = input_step(shape, -1)
+        first_column = outputs.first_pixel * shape.strides[-1] - shape.padding_low[-1]
+        begin = ceildiv((Index(0) - first_column).maximum(0), step).minimum(columns)
+        behind = (Index(shape.input_size[-1]) - first_column).maximum(0)
+        end = ceildiv(behind, step).minimum(columns).maximum(begin)
+        with loop(split_rows(shape, self.schedule.row_block), name="input_row") as number:
+            row = staged(number)
+            coordinates, exists = self._input_row(outputs, number)
+            source = image.offset([outputs.number, *coordinates, first_column, 0])
+            when(exists, partial(row.fill, source, begin, end), row.clear)
+
+    def _block_outputs(self, outputs: OutputBlock, output: Buffer, epilogue: VectorEpilogue) -> BlockOutputs:
+        schedule, accumulator = self.schedule, self.shape.element_types.accumulator_type
+        block = (1, schedule.channel_tiles, TILE_LANES)
+        store = RegisterBlockStore.of(
+            output, epilogue, block, accumulator, channels=self.shape.output_channels
+        )
+        extents = (schedule.row_tiles, schedule.block_pixels, schedule.channel_block)
+        return BlockOutputs(outputs, store, ScratchMemory.of(extents, accumulator, "block_sums"))
+
+    def _emit_passes(
         self,
-        store: RegisterBlockStore,
-        outputs: OutputBlock,
-        channel_block: Index,
-        place: tuple[Index, Index],
-        step: Index,
+        workgroup: tuple[Index, ...],
+        block: TileBlock,
+        results: BlockOutputs,
+        begin: Callable[[Index], None],
+        multiply: Callable[[PlacedBlock], None],
     ) -> None:
-        """Fetches, for a tile of the reduction, a part of what the register block at a row and pixel writes.
+        """Emits the passes of a workgroup over its outputs, one for each of its blocks of output channels.
+
+        `begin` emits what comes before those of a block of channels, `multiply` the sums of a register block.
+        """
+        schedule, pixels = self.schedule, self.schedule.block_pixels
+        parts = min(schedule.channel_splits, self.blocks.count)
+        with loop(self.blocks.steps(workgroup[1], parts), name="channel_block") as step:
+            channel_block = self.blocks.at(workgroup[1], parts, step)
+            begin(channel_block)
+            with (
+                loop(schedule.row_block, schedule.row_tiles, "row") as row_start,
+                loop(schedule.pixel_block, pixels, "pixel") as pixel_start,
+            ):
+                # Register blocks overlap, too, rather than be cut short.
+                row = row_start.minimum(schedule.row_block - schedule.row_tiles)
+                pixel = pixel_start.minimum(schedule.pixel_block - pixels)
+                number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
+                placed = PlacedBlock(step, channel_block, row, pixel, number)
+                multiply(placed)
+                block.store(results.sums.address)
+                self._finish(results, placed)
+
+    def _fetch_outputs(self, results: BlockOutputs, placed: PlacedBlock, step: Index) -> None:
+        """Fetches, for a tile of the reduction, a part of what a register block writes.
 
         Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
         """
         schedule = self.schedule
-        vectors, pixels = schedule.channel_tiles, schedule.pixel_tiles * schedule.tile_pixels
+        vectors, pixels = schedule.channel_tiles, schedule.block_pixels
         count = schedule.row_tiles * pixels * vectors
         of_step = ceil_div(count, self._steps)
         for number in range(of_step):
             vector = (step * of_step + number).minimum(count - 1)
-            row, pixel = place[0] + vector // (vectors * pixels), place[1] + vector // vectors % pixels
-            position = self._position(outputs, row, pixel)
-            store.prefetch(outputs.number, position, self.blocks.first(channel_block), vector % vectors)
+            row, pixel = placed.row + vector // (vectors * pixels), placed.pixel + vector // vectors % pixels
+            position = self._position(results.outputs, row, pixel)
+            first = self.blocks.first(placed.channel_block)
+            results.store.prefetch(results.outputs.number, position, first, vector % vectors)
 
-    def _finish(
-        self,
-        sums: Buffer,
-        store: RegisterBlockStore,
-        outputs: OutputBlock,
-        channel_block: Index,
-        place: tuple[Index, Index],
-    ) -> None:
-        """Makes outputs of a register block of sums at a row and pixel, one pixel after the other."""
+    def _finish(self, results: BlockOutputs, placed: PlacedBlock) -> None:
+        """Makes outputs of the sums of a register block, one pixel after the other."""
+        outputs, sums = results.outputs, results.sums.buffer
         rows, pixels, _ = sums.extents
         with loop(rows, name="finished_row") as r, loop(pixels, name="finished_pixel") as p:
             values = [
                 sums.load(sums.offset([r, p, v * TILE_LANES]), TILE_LANES)
                 for v in range(self.schedule.channel_tiles)
             ]
-            row, pixel = place[0] + r, place[1] + p
+            row, pixel = placed.row + r, placed.pixel + p
             position = self._position(outputs, row, pixel)
-            store.emit(values, outputs.number, position, self.blocks.first(channel_block), pixel)
+            first = self.blocks.first(placed.channel_block)
+            results.store.emit(values, outputs.number, position, first, pixel)
 
     def _position(self, outputs: OutputBlock, row: Index, pixel: Index) -> tuple[Index, ...]:
         """Of an output of the workgroup in its image."""
@@ -149,20 +237,19 @@ class TiledKernel(Generic[ScheduleType]):
 
     @property
     def _taps(self) -> int:
-        return prod(self.shape.kernel_size)
+        return self.schedule.taps(self.shape)
 
     @property
     def _chunks(self) -> int:
-        return split_chunks(self.shape)
+        return self.schedule.chunks(self.shape)
 
     @property
     def _steps(self) -> int:
-        """Tiles of the reduction."""
-        return self._taps * self._chunks
+        return self.schedule.reduction_tiles(self.shape)
 
     @property
     def _blocks_of_row(self) -> int:
-        return ceil_div(self.schedule.pixel_block, self.schedule.pixel_tiles * self.schedule.tile_pixels)
+        return ceil_div(self.schedule.pixel_block, self.schedule.block_pixels)
 
     @property
     def _register_blocks(self) -> int:

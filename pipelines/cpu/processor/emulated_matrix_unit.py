@@ -26,6 +26,10 @@ class EmulatedBlock:
     """row_tiles * tile_rows x channel_tiles * 16 of f32."""
     fused_multiply_add: bool
 
+    @property
+    def works_beside(self) -> bool:
+        return False
+
     def configure(self) -> None:
         """Nothing has to be told."""
 

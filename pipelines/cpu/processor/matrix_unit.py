@@ -45,6 +45,10 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 class TileBlock(Protocol):
     """Tiles of sums to which tiles of bf16 are multiplied: on the unit, or as it does."""
 
+    @property
+    def works_beside(self) -> bool:
+        """Whether the processor does other things while tiles are multiplied."""
+
     def configure(self) -> None:
         """Emits what comes before all else."""
 
@@ -79,6 +83,10 @@ class MatrixBlock:
     tile_rows: int
     row_tiles: int
     channel_tiles: int
+
+    @property
+    def works_beside(self) -> bool:
+        return True
 
     @property
     def registers(self) -> int:

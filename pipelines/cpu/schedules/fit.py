@@ -21,7 +21,6 @@ from .matrix_unit import (
     Bf16MatrixUnitSchedule,
     MatrixUnitSchedule,
     TileSchedule,
-    matrix_unit_workgroup_bytes,
 )
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
@@ -289,7 +288,7 @@ def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target
             return f"{name} {size} exceeds the {whole} outputs that there are"
         if part > size:
             return f"{name} {size} is less than the {part} of a register block"
-    return _memory_misfit(matrix_unit_workgroup_bytes(schedule, shape, target), target)
+    return _memory_misfit(schedule.workgroup_bytes(shape, target), target)
 
 
 def _depthwise_misfit(

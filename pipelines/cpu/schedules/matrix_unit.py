@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -9,6 +11,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     PARTS,
     PRODUCTS,
+    ROUNDED_PRODUCTS,
     ROW_BYTES,
     TILE_BYTES,
     TILE_CHANNELS,
@@ -24,7 +27,7 @@ from .direct import DirectSchedule, direct_workgroup_bytes, input_columns
 
 
 @dataclass(frozen=True)
-class TileSchedule(Schedule):
+class TileSchedule(Schedule, ABC):
     """How one workgroup of a kernel on the matrix unit works through its rows of outputs.
 
     `row_block` rows of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A
@@ -46,6 +49,41 @@ class TileSchedule(Schedule):
     def block(self) -> MatrixBlock:
         """The tiles of a register block."""
         return MatrixBlock(self.tile_pixels, self.pixel_tiles * self.row_tiles, self.channel_tiles)
+
+    @property
+    def block_pixels(self) -> int:
+        """Neighbouring outputs of a register block."""
+        return self.pixel_tiles * self.tile_pixels
+
+    @property
+    @abstractmethod
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        """The parts of both operands that are multiplied for each product, one after the other."""
+
+    @abstractmethod
+    def panel_element_bytes(self, shape: ConvolutionShape) -> int:
+        """Of a filter, as the kernel reads it."""
+
+    def taps(self, shape: ConvolutionShape) -> int:
+        """Those of which each is summed in tiles of its own."""
+        return prod(shape.kernel_size)
+
+    def chunks(self, shape: ConvolutionShape) -> int:
+        """Tiles of a tap's input channels: the last one's, past the last channel, are zeros."""
+        return split_chunks(shape)
+
+    def reduction_tiles(self, shape: ConvolutionShape) -> int:
+        """Tiles of the reduction dimension."""
+        return self.taps(shape) * self.chunks(shape)
+
+    @abstractmethod
+    def workgroup_bytes(self, shape: ConvolutionShape, target: CpuTarget) -> int:
+        """The memory of a workgroup."""
+
+    def _finishing_bytes(self) -> int:
+        """The sums of a register block, and the shapes of tiles."""
+        sums = self.block.row_tiles * self.channel_tiles * TILE_BYTES
+        return sums + 2 * self.channel_tiles * ROW_BYTES
 
     @property
     def vector_width(self) -> int:
@@ -85,6 +123,21 @@ class MatrixUnitSchedule(TileSchedule):
         which is what rounds most."""
         return TILE_CHANNELS // len(PRODUCTS)
 
+    @property
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        return PRODUCTS
+
+    def panel_element_bytes(self, shape: ConvolutionShape) -> int:
+        return shape.element_types.domain_bytes
+
+    def workgroup_bytes(self, shape: ConvolutionShape, target: CpuTarget) -> int:
+        """Parts of the input and of the filters of a block beside, and what does without the unit."""
+        pixels = split_rows(shape, self.row_block) * split_columns(shape, self.pixel_block)
+        inputs = pixels * self.chunks(shape) * PARTS * ROW_BYTES
+        filters = self.reduction_tiles(shape) * PARTS * self.channel_tiles * TILE_BYTES
+        without = direct_workgroup_bytes(shape, self.row_block, self.pixel_block, target)
+        return inputs + filters + self._finishing_bytes() + without
+
 
 @dataclass(frozen=True)
 class Bf16MatrixUnitSchedule(TileSchedule):
@@ -103,7 +156,34 @@ class Bf16MatrixUnitSchedule(TileSchedule):
 
     @property
     def multiplied_type(self) -> str:
-        return "bf16"
+        return BF16.name
+
+    @property
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        return ROUNDED_PRODUCTS
+
+    def panel_element_bytes(self, shape: ConvolutionShape) -> int:
+        return BF16.bytes
+
+    def taps(self, shape: ConvolutionShape) -> int:
+        return super().taps(shape) // merged_taps(shape)
+
+    def chunks(self, shape: ConvolutionShape) -> int:
+        """Those of merged taps together."""
+        return ceil_div(merged_taps(shape) * shape.input_channels, TILE_CHANNELS)
+
+    def workgroup_bytes(self, shape: ConvolutionShape, target: CpuTarget) -> int:
+        """The input beside. Filters are read where they are, and without the unit inputs are as with it."""
+        columns = split_columns(shape, self.pixel_block)
+        row = columns * split_chunks(shape) * ROW_BYTES
+        if merged_taps(shape) > 1:
+            row = self.merged_row(shape) * BF16.bytes
+        return split_rows(shape, self.row_block) * row + self._finishing_bytes()
+
+    def merged_row(self, shape: ConvolutionShape) -> int:
+        """Elements of a row of the input of merged taps, those that fill the last tile included."""
+        columns = split_columns(shape, self.pixel_block)
+        return columns * shape.input_channels + self.chunks(shape) * TILE_CHANNELS
 
 
 PIXELS_WITHOUT_UNIT = 4
@@ -120,17 +200,6 @@ def merged_taps(shape: ConvolutionShape) -> int:
     would fill tiles by less than a half."""
     merges = 2 * shape.input_channels <= TILE_CHANNELS and shape.dilations[-1] == 1
     return shape.kernel_size[-1] if merges else 1
-
-
-def merged_chunks(shape: ConvolutionShape) -> int:
-    """Tiles of input channels, those of merged taps together."""
-    return ceil_div(merged_taps(shape) * shape.input_channels, TILE_CHANNELS)
-
-
-def merged_row(shape: ConvolutionShape, pixel_block: int) -> int:
-    """Elements of a row of the input of merged taps, those that fill the last tile included."""
-    columns = split_columns(shape, pixel_block)
-    return columns * shape.input_channels + merged_chunks(shape) * TILE_CHANNELS
 
 
 def input_step(shape: ConvolutionShape, dimension: int) -> int:
@@ -150,25 +219,3 @@ def split_rows(shape: ConvolutionShape, row_block: int) -> int:
 def split_columns(shape: ConvolutionShape, pixel_block: int) -> int:
     """Elements of the input's last dimension that so many outputs of a row read."""
     return (input_columns(shape, pixel_block) - 1) // input_step(shape, -1) + 1
-
-
-def matrix_unit_workgroup_bytes(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
-    """The memory of a workgroup: parts of its input and of the filters of a block, sums of a register block,
-    the shapes of tiles, and what a workgroup takes that does without the unit.
-
-    Filters of bf16 are read where they are, and without the unit such input is read as with it.
-    """
-    pixels = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
-    chunks = split_chunks(shape)
-    sums = schedule.block.row_tiles * schedule.channel_tiles * TILE_BYTES
-    waiting = 2 * schedule.channel_tiles * ROW_BYTES
-    if isinstance(schedule, Bf16MatrixUnitSchedule):
-        staged = pixels * chunks * ROW_BYTES
-        if merged_taps(shape) > 1:
-            row = merged_row(shape, schedule.pixel_block)
-            staged = split_rows(shape, schedule.row_block) * row * BF16.bytes
-        return staged + sums + waiting
-    inputs = pixels * chunks * PARTS * ROW_BYTES
-    filters = prod(shape.kernel_size) * chunks * PARTS * schedule.channel_tiles * TILE_BYTES
-    without = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
-    return inputs + filters + sums + waiting + without
