@@ -63,6 +63,16 @@ class TransformOp(ir.OpView):
         """Whether the image is N x C x H... instead of N x H... x C."""
         return CHANNELS_FIRST in self.attributes
 
+    @property
+    def in_domain(self) -> ir.Value:
+        """What the op has in the Winograd domain: its result, or the operand if it leaves the domain."""
+        return self.results[0]
+
+    @property
+    def domain_type(self) -> ir.Type:
+        """Of elements in the Winograd domain, whatever type those in memory have."""
+        return ir.RankedTensorType(self.in_domain.type).element_type
+
 
 @dialect_registry.register_operation(WinogradDialect)
 class InputTransformOp(TransformOp):
@@ -131,6 +141,10 @@ class OutputTransformOp(TransformOp):
         return self.operands[0]
 
     @property
+    def in_domain(self) -> ir.Value:
+        return self.accumulator
+
+    @property
     def image_type(self) -> ir.RankedTensorType:
         """The type of the result with its channels last, N x OH... x K."""
         return _channels_last_type(self.result.type, self.channels_first)
@@ -186,6 +200,10 @@ class FilterGradientOp(TransformOp):
         return self.operands[0]
 
     @property
+    def in_domain(self) -> ir.Value:
+        return self.accumulator
+
+    @property
     def permutation(self) -> tuple[int, ...]:
         """Of each dimension of R... x C/g x K, which one of the result it is."""
         return _filter_permutation(self, self.result.type)
@@ -226,8 +244,11 @@ def _permuted_type(type_: ir.Type, permutation: Sequence[int]) -> ir.RankedTenso
     return ir.RankedTensorType.get([tensor_type.shape[d] for d in permutation], tensor_type.element_type)
 
 
-def domain_type(element_type: ir.Type) -> ir.Type:
-    """The type of what numbers of a type are transformed to: half precision is widened."""
+def default_domain_type(element_type: ir.Type) -> ir.Type:
+    """The type in which numbers of a type are transformed, multiplied and summed, if no other is asked for.
+
+    Products don't overflow there, and rounding is seldom seen in results: half precision is widened.
+    """
     return ir.F32Type.get() if isinstance(element_type, ir.F16Type | ir.BF16Type) else element_type
 
 
@@ -237,6 +258,7 @@ def input_transform_type(
     padding_low: Sequence[int],
     padding_high: Sequence[int],
     groups: int,
+    domain: ir.Type | None = None,
 ) -> ir.RankedTensorType:
     """The type `[A*g, T, V*C/g]` of an input's transform; T is dynamic when a size it depends on is.
 
@@ -251,20 +273,20 @@ def input_transform_type(
         ]
         tile_count = batch * prod(decomposition.tiles(decomposition.output_shape(padded)))
     shape = [decomposition.point_count * groups, tile_count, decomposition.view_count * channels // groups]
-    return ir.RankedTensorType.get(shape, domain_type(input_type.element_type))
+    return ir.RankedTensorType.get(shape, domain or default_domain_type(input_type.element_type))
 
 
 def filter_transform_type(
-    filter_type: ir.RankedTensorType, decomposition: Decomposition, groups: int
+    filter_type: ir.RankedTensorType, decomposition: Decomposition, groups: int, domain: ir.Type | None = None
 ) -> ir.RankedTensorType:
     """The type `[A*g, V*C/g, K/g]` of a filter's transform."""
     *_, group_channels, filters = filter_type.shape
     shape = [decomposition.point_count * groups, decomposition.view_count * group_channels, filters // groups]
-    return ir.RankedTensorType.get(shape, domain_type(filter_type.element_type))
+    return ir.RankedTensorType.get(shape, domain or default_domain_type(filter_type.element_type))
 
 
 def accumulator_type(
-    result_type: ir.RankedTensorType, decomposition: Decomposition, groups: int
+    result_type: ir.RankedTensorType, decomposition: Decomposition, groups: int, domain: ir.Type | None = None
 ) -> ir.RankedTensorType:
     """The type `[A*g, T, K/g]` of what gives an output of `result_type`; T is dynamic when a size is.
 
@@ -275,7 +297,7 @@ def accumulator_type(
     is_static = dynamic not in (batch, *spatial)
     tile_count = batch * prod(decomposition.tiles(spatial)) if is_static else dynamic
     shape = [decomposition.point_count * groups, tile_count, filters // groups]
-    return ir.RankedTensorType.get(shape, domain_type(result_type.element_type))
+    return ir.RankedTensorType.get(shape, domain or default_domain_type(result_type.element_type))
 
 
 def input_transform(
@@ -286,10 +308,14 @@ def input_transform(
     groups: int = 1,
     *,
     channels_first: bool = False,
+    domain: ir.Type | None = None,
 ) -> InputTransformOp:
-    """Builds a `winograd.input_transform` of `activation`, at the current insertion point and location."""
+    """Builds a `winograd.input_transform` of `activation`, at the current insertion point and location.
+
+    Its result is of type `domain`, by default of `default_domain_type`, as those of other transforms.
+    """
     image_type = _channels_last_type(activation.type, channels_first)
-    result_type = input_transform_type(image_type, decomposition, padding_low, padding_high, groups)
+    result_type = input_transform_type(image_type, decomposition, padding_low, padding_high, groups, domain)
     attributes = {
         "decomposition": decomposition_attribute(decomposition),
         "padding_low": sizes_attribute(padding_low),
@@ -309,13 +335,14 @@ def filter_transform(
     *,
     permutation: Sequence[int] | None = None,
     flipped: bool = False,
+    domain: ir.Type | None = None,
 ) -> FilterTransformOp:
     """Builds a `winograd.filter_transform` of `weights`, at the current insertion point and location.
 
     Without a `permutation` they are R... x C/g x K.
     """
     order = list(range(ir.RankedTensorType(weights.type).rank)) if permutation is None else list(permutation)
-    result_type = filter_transform_type(_permuted_type(weights.type, order), decomposition, groups)
+    result_type = filter_transform_type(_permuted_type(weights.type, order), decomposition, groups, domain)
     attributes = _shared_attributes(decomposition, groups) | _permutation_attribute(order)
     if flipped:
         attributes[FLIPPED] = ir.UnitAttr.get()
@@ -362,11 +389,16 @@ def output_transform(
 
 
 def gradient_transform(
-    gradient: ir.Value, decomposition: Decomposition, groups: int = 1, *, channels_first: bool = False
+    gradient: ir.Value,
+    decomposition: Decomposition,
+    groups: int = 1,
+    *,
+    channels_first: bool = False,
+    domain: ir.Type | None = None,
 ) -> GradientTransformOp:
     """Builds a `winograd.gradient_transform` of `gradient`, at the current insertion point and location."""
     gradient_type = _channels_last_type(gradient.type, channels_first)
-    result_type = accumulator_type(gradient_type, decomposition, groups)
+    result_type = accumulator_type(gradient_type, decomposition, groups, domain)
     return GradientTransformOp(
         ir.Operation.create(
             GradientTransformOp.OPERATION_NAME,

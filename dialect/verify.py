@@ -12,6 +12,9 @@ from iree.winograd.dialect.epilogue_read import read_misfit
 
 ELEMENT_TYPES: tuple[type[ir.Type], ...] = (ir.F32Type, ir.F16Type, ir.BF16Type)
 
+DOMAIN_RANK = 3
+"""Products, tiles or channels, and channels."""
+
 
 class InvalidOperationError(ValueError):
     """Says what is wrong with an op: the operand or attribute, what was expected, what there is."""
@@ -45,7 +48,8 @@ def _verify_input_transform(operation: ir.Operation) -> None:
             raise InvalidOperationError(
                 f"input {input_type}, padded to {padded}, must hold the kernel {decomposition.kernel_size}"
             )
-    expected = ops.input_transform_type(input_type, decomposition, padding_low, padding_high, groups)
+    domain = _domain_type("result", transform)
+    expected = ops.input_transform_type(input_type, decomposition, padding_low, padding_high, groups, domain)
     _check_type("result", expected, operation.results[0].type)
 
 
@@ -57,7 +61,8 @@ def _verify_filter_transform(operation: ir.Operation) -> None:
     _check_unit(operation, ops.FLIPPED)
     _check_permutation(operation, decomposition.spatial_rank + 2)
     filter_type = _filter_type("filter", transform.filter_type, decomposition, groups)
-    expected = ops.filter_transform_type(filter_type, decomposition, groups)
+    domain = _domain_type("result", transform)
+    expected = ops.filter_transform_type(filter_type, decomposition, groups, domain)
     _check_type("result", expected, operation.results[0].type)
 
 
@@ -69,7 +74,8 @@ def _verify_gradient_transform(operation: ir.Operation) -> None:
     _tensor_type("gradient", transform.gradient.type, decomposition.spatial_rank + 2)
     gradient_type = transform.gradient_type
     _check_divides("gradient", gradient_type, len(gradient_type.shape) - 1, "channels", groups)
-    expected = ops.accumulator_type(gradient_type, decomposition, groups)
+    domain = _domain_type("result", transform)
+    expected = ops.accumulator_type(gradient_type, decomposition, groups, domain)
     _check_type("result", expected, operation.results[0].type)
 
 
@@ -81,7 +87,8 @@ def _verify_filter_gradient(operation: ir.Operation) -> None:
     _tensor_type("result", operation.results[0].type, rank)
     _check_permutation(operation, rank)
     result_type = _filter_type("result", gradient.filter_type, decomposition, groups)
-    expected = ops.filter_transform_type(result_type, decomposition, groups)
+    domain = _domain_type("accumulator", gradient)
+    expected = ops.filter_transform_type(result_type, decomposition, groups, domain)
     _check_type("accumulator", expected, gradient.accumulator.type)
 
 
@@ -95,7 +102,8 @@ def _verify_output_transform(operation: ir.Operation) -> None:
     _tensor_type("result", operation.results[0].type, decomposition.spatial_rank + 2)
     result_type = transform.image_type
     _check_divides("result", result_type, len(result_type.shape) - 1, "channels", groups)
-    expected = ops.accumulator_type(result_type, decomposition, groups)
+    domain = _domain_type("accumulator", transform)
+    expected = ops.accumulator_type(result_type, decomposition, groups, domain)
     _check_type("accumulator", expected, transform.accumulator.type)
     _verify_epilogue_operands(transform, result_type)
     _verify_body(transform, result_type)
@@ -234,6 +242,11 @@ def _tensor_type(name: str, actual: ir.Type, rank: int) -> ir.RankedTensorType:
     if not isinstance(actual.element_type, ELEMENT_TYPES):
         raise InvalidOperationError(f"{name} must have elements of type f32, f16 or bf16, but is {actual}")
     return actual
+
+
+def _domain_type(name: str, transform: ops.TransformOp) -> ir.Type:
+    """That of the op's elements in the Winograd domain; numbers of any type may be stored outside of it."""
+    return _tensor_type(name, transform.in_domain.type, DOMAIN_RANK).element_type
 
 
 def _filter_type(

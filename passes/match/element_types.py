@@ -8,12 +8,11 @@ from functools import cache
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import default_domain_type
 
 _TEXT = re.compile(
     r"(?P<input>\w+)\*(?P<filter>\w+)(?:@(?P<domain>\w+))?\+(?P<accumulator>\w+)=(?P<result>\w+)"
 )
-_WIDENED = {"f16": "f32", "bf16": "f32"}
-"""The type in which numbers of another one are summed, which it holds all of."""
 
 
 @cache
@@ -56,12 +55,11 @@ class ElementTypes:
     def of_operation(operation: ir.Operation) -> ElementTypes:
         """Those of a convolution in a program: an op of an input, a filter and what they are added to.
 
-        Transforms and sums are of a type in which products of the operands don't overflow and rounding is
-        seldom seen in the result: half precision is widened.
+        Its domain and its sums are of `default_domain_type`.
         """
-        names = [str(operand.type.element_type) for operand in operation.operands]
-        summed = _WIDENED.get(names[2], names[2])
-        return ElementTypes(names[0], names[1], summed, names[2], summed)
+        image, filters, result = (operand.type.element_type for operand in list(operation.operands)[:3])
+        summed = str(default_domain_type(result))
+        return ElementTypes(str(image), str(filters), summed, str(result), summed)
 
     @staticmethod
     def of_stages(

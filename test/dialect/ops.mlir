@@ -73,3 +73,18 @@ func.func @weight_gradient(%dy: tensor<2x14x14x4xf32>, %sums: tensor<36x8x4xf32>
     groups = 1 : i64} : (tensor<36x8x4xf32>) -> tensor<3x3x8x4xf32>
   return %z, %dw : tensor<36x32x4xf32>, tensor<3x3x8x4xf32>
 }
+
+// The domain's type is that of the elements there, whatever is stored.
+// CHECK-LABEL: @domains
+// CHECK: "winograd.input_transform"
+// CHECK-SAME: -> tensor<36x16x8xf16>
+// CHECK: "winograd.filter_transform"
+// CHECK-SAME: -> tensor<36x8x4xf32>
+func.func @domains(%x: tensor<1x18x18x8xf16>, %w: tensor<3x3x8x4xbf16>) -> (tensor<36x16x8xf16>, tensor<36x8x4xf32>) {
+  %v = "winograd.input_transform"(%x) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>}
+    : (tensor<1x18x18x8xf16>) -> tensor<36x16x8xf16>
+  %u = "winograd.filter_transform"(%w) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    groups = 1 : i64} : (tensor<3x3x8x4xbf16>) -> tensor<36x8x4xf32>
+  return %v, %u : tensor<36x16x8xf16>, tensor<36x8x4xf32>
+}

@@ -133,6 +133,13 @@ func.func @input_element_type(%x: tensor<1x16x16x8xf64>) {
   return
 }
 
+func.func @domain_type(%x: tensor<1x18x18x8xf32>) {
+  // expected-error @below {{'winograd.input_transform' op result must have elements of type f32, f16 or bf16, but is tensor<36x16x8xf64>}}
+  %v = "winograd.input_transform"(%x) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]},
+    padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>, groups = 1 : i64} : (tensor<1x18x18x8xf32>) -> tensor<36x16x8xf64>
+  return
+}
+
 // -----
 
 func.func @input_groups(%x: tensor<1x16x16x8xf32>) {
