@@ -32,7 +32,8 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.build_and_run import software_and_device
-from benchmarks.gpu_programs import FEW_COPIES, MANY_COPIES, GpuLayer
+from benchmarks.gpu_programs import FEW_COPIES, MANY_COPIES
+from benchmarks.square_layer import SquareLayer
 
 CONFIRMED = 3
 """Of the fastest programs of a layer and target, those that are measured again."""
@@ -59,11 +60,11 @@ def main() -> None:
         "layers": [],
     }
     print(report, flush=True)
-    by_layer: dict[GpuLayer, list[dict[str, Any]]] = defaultdict(list)
+    by_layer: dict[SquareLayer, list[dict[str, Any]]] = defaultdict(list)
     for folder in options.folders:
         for record in json.loads((folder / "programs.json").read_text()):
             record["file"] = folder / record["file"]
-            by_layer[GpuLayer(**record.pop("layer"))].append(record)
+            by_layer[SquareLayer(**record.pop("layer"))].append(record)
     for layer, records in by_layer.items():
         if time.monotonic() - start > options.seconds:
             print("out of time")
@@ -106,7 +107,7 @@ def device_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int
     return statistics.median(samples[1:])
 
 
-def _measure(layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+def _measure(layer: SquareLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
     generator = torch.Generator(device="cuda").manual_seed(0)
 
     def random(*sizes: int) -> torch.Tensor:
@@ -149,7 +150,7 @@ def _measure(layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dic
 
 
 def cudnn_seconds(
-    layer: GpuLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
+    layer: SquareLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
 ) -> dict[str, float]:
     seconds = {}
     for name, layout in (("nchw", torch.contiguous_format), ("nhwc", torch.channels_last)):
@@ -161,7 +162,9 @@ def cudnn_seconds(
     return seconds
 
 
-def _exact(layer: GpuLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def _exact(
+    layer: SquareLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
+) -> torch.Tensor:
     """What `once` computes of the first image, in float64."""
     x = image[:1].permute(0, 3, 1, 2).double()
     w = filters.permute(3, 2, 0, 1).double()
@@ -269,7 +272,7 @@ def stage_seconds(run: Callable[[], Any]) -> dict[str, float]:
     }
 
 
-def cublas_products(layer: GpuLayer, output_tile: Sequence[int]) -> dict[str, float]:
+def cublas_products(layer: SquareLayer, output_tile: Sequence[int]) -> dict[str, float]:
     """cuBLAS' seconds for the products of a layer, and their number of operations."""
     products = prod(m + layer.taps - 1 for m in output_tile)
     tiles = layer.batch * prod(ceil_div(layer.size, m) for m in output_tile)

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.build_and_run import build_and_run_parser, software_and_device
-from benchmarks.gpu_programs import RESNET, GpuLayer, Variant, compile_layer, program, variant_of, workload_of
+from benchmarks.gpu_programs import RESNET, Variant, compile_layer, program, variant_of, workload_of
 from benchmarks.gpu_split_cases import PRODUCT_TILE, PRODUCTS, Case
 from benchmarks.gpu_split_programs import build_case
 from benchmarks.gpu_split_run import by_cudnn, check_case, cublas_by_precision, error_of
+from benchmarks.square_layer import SquareLayer
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
@@ -140,7 +141,7 @@ def build(folder: Path, batches: list[int], machine: Path, processes: int) -> No
     (folder / "programs.json").write_text(json.dumps(report))
 
 
-def _variants(layer: GpuLayer, machine: Path) -> Iterator[tuple[str, Variant, dict[str, Any]]]:
+def _variants(layer: SquareLayer, machine: Path) -> Iterator[tuple[str, Variant, dict[str, Any]]]:
     """The choice, what it would be without matrix units or by sums in one, and F(4x4) by kinds of warps."""
     from iree.winograd.pipelines.gpu.choice.search_space import RUNNING_SUM_ERROR
     from iree.winograd.pipelines.selection.candidates import implementations
@@ -174,7 +175,7 @@ def _name(schedule: Mapping[str, int | str]) -> str:
 
 
 def _build_layer(
-    folder: Path, layer: GpuLayer, number: int, name: str, variant: Variant, facts: Any, machine: Path
+    folder: Path, layer: SquareLayer, number: int, name: str, variant: Variant, facts: Any, machine: Path
 ) -> dict[str, Any]:
     path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
     path.write_bytes(compile_layer(layer, TARGET, variant, machine))
@@ -183,7 +184,7 @@ def _build_layer(
 
 
 def _build_products(
-    folder: Path, layer: GpuLayer, number: int, schedule: Mapping[str, int | str]
+    folder: Path, layer: SquareLayer, number: int, schedule: Mapping[str, int | str]
 ) -> dict[str, Any]:
     """Chains of the kernel that multiplies, which writes the same products again and again."""
     import iree.winograd
@@ -277,9 +278,9 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
         measure("cases", lambda case=case: check_case(folder, case, "vulkan"))  # type: ignore[misc]
     for record in programs["products"]:
         measure("products", lambda record=record: _measure_products(folder, record, rounds))  # type: ignore[misc]
-    by_layer: dict[GpuLayer, list[dict[str, Any]]] = {}
+    by_layer: dict[SquareLayer, list[dict[str, Any]]] = {}
     for record in programs["layers"]:
-        by_layer.setdefault(GpuLayer(**record["layer"]), []).append(record)
+        by_layer.setdefault(SquareLayer(**record["layer"]), []).append(record)
     for layer, records in by_layer.items():
         measure("layers", lambda layer=layer, records=records: _measure(folder, layer, records, rounds))  # type: ignore[misc]
     sys.exit(not all(case.get("right") for case in report["cases"]))
@@ -290,7 +291,7 @@ def _measure_products(folder: Path, record: dict[str, Any], rounds: int) -> dict
     import torch
     from iree import runtime
 
-    layer = GpuLayer(**record["layer"])
+    layer = SquareLayer(**record["layer"])
     config = _vulkan()
     context = runtime.SystemContext(config=config)
     module = runtime.VmModule.mmap(context.instance, str(folder / record["file"]))
@@ -344,7 +345,7 @@ def _random_operands(*shapes: tuple[int, ...]) -> list[Any]:
     return [runtime.asdevicearray(_vulkan().device, array) for array in arrays]
 
 
-def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+def _measure(folder: Path, layer: SquareLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
     import torch
 
     from benchmarks.gpu import LayerProgram, time_programs

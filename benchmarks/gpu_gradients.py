@@ -19,15 +19,15 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
 
 from benchmarks.build_and_run import software_and_device
+from benchmarks.square_layer import SquareLayer
 
 GRADIENTS = {"image": [True, False, False], "weight": [False, True, False]}
 """By what each is, and the operator's mask that asks for it."""
@@ -38,56 +38,32 @@ _CHANNELS_LAST = (0, 2, 3, 1)
 _CHANNELS_FIRST = (0, 3, 1, 2)
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A convolution of square images and kernels, padded so that a stride of one keeps the size."""
+def operands_of(layer: SquareLayer, device: str) -> list[torch.Tensor]:
+    """The gradient of the outputs, the image and the weight."""
+    generator = torch.Generator(device=device).manual_seed(0)
+    shapes = (
+        (layer.batch, layer.filters, layer.output_size, layer.output_size),
+        (layer.batch, layer.channels, layer.size, layer.size),
+        (layer.filters, layer.channels, layer.taps, layer.taps),
+    )
+    return [torch.randn(*shape, device=device, generator=generator) for shape in shapes]
 
-    batch: int
-    size: int
-    channels: int
-    filters: int
-    taps: int = 3
-    stride: int = 1
 
-    @property
-    def name(self) -> str:
-        kernel = f"{self.taps}x{self.taps}" + (f" stride {self.stride}" if self.stride > 1 else "")
-        return f"{self.batch}x{self.size}x{self.size} {kernel} {self.channels}->{self.filters}"
-
-    @property
-    def output_size(self) -> int:
-        return ceil_div(self.size, self.stride)
-
-    @property
-    def flops(self) -> int:
-        """Operations of the direct algorithm, the same for each gradient."""
-        return 2 * self.taps**2 * self.batch * self.output_size**2 * self.channels * self.filters
-
-    def operands(self, device: str) -> list[torch.Tensor]:
-        """The gradient of the outputs, the image and the weight."""
-        generator = torch.Generator(device=device).manual_seed(0)
-        shapes = (
-            (self.batch, self.filters, self.output_size, self.output_size),
-            (self.batch, self.channels, self.size, self.size),
-            (self.filters, self.channels, self.taps, self.taps),
-        )
-        return [torch.randn(*shape, device=device, generator=generator) for shape in shapes]
-
-    def backward(self, gradient: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
-        """One gradient by torch's operator."""
-        mask, padding = GRADIENTS[gradient], self.taps // 2
-        window = ([self.stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1)
-        results = torch.ops.aten.convolution_backward(*operands, None, *window, mask)
-        return next(result for result, is_wanted in zip(results, mask, strict=True) if is_wanted)
+def backward(layer: SquareLayer, gradient: str, operands: Sequence[torch.Tensor]) -> torch.Tensor:
+    """One gradient by torch's operator."""
+    mask, padding = GRADIENTS[gradient], layer.taps // 2
+    window = ([layer.stride] * 2, [padding] * 2, [1, 1], False, [0, 0], 1)
+    results = torch.ops.aten.convolution_backward(*operands, None, *window, mask)
+    return next(result for result, is_wanted in zip(results, mask, strict=True) if is_wanted)
 
 
 LAYERS = (
-    Layer(32, 56, 64, 64),
-    Layer(32, 28, 128, 128),
-    Layer(32, 14, 256, 256),
-    Layer(32, 7, 512, 512),
-    Layer(32, 56, 64, 128, stride=2),
-    Layer(32, 56, 64, 256, taps=1),
+    SquareLayer(32, 56, 64, 64),
+    SquareLayer(32, 28, 128, 128),
+    SquareLayer(32, 14, 256, 256),
+    SquareLayer(32, 7, 512, 512),
+    SquareLayer(32, 56, 64, 128, stride=2),
+    SquareLayer(32, 56, 64, 256, taps=1),
 )
 
 
@@ -123,7 +99,7 @@ def _compile(options: argparse.Namespace) -> None:
     for layout, tile in wanted:
         for number, layer in enumerate(LAYERS):
             for gradient in GRADIENTS:
-                operands = [_as_given(each, layout) for each in layer.operands("cpu")]
+                operands = [_as_given(each, layout) for each in operands_of(layer, "cpu")]
                 exported = torch.export.export(_module(layer, gradient, layout), tuple(operands))
                 file = options.folder / f"{number}-{gradient}-{layout}-{tile or 'chosen'}.vmfb"
                 iree.winograd.compile(
@@ -139,13 +115,13 @@ def _compile(options: argparse.Namespace) -> None:
     (options.folder / "programs.json").write_text(json.dumps(records, indent=1))
 
 
-def _module(layer: Layer, gradient: str, layout: str) -> torch.nn.Module:
+def _module(layer: SquareLayer, gradient: str, layout: str) -> torch.nn.Module:
     class Backward(torch.nn.Module):
         def forward(self, *operands: torch.Tensor) -> torch.Tensor:
             if layout == "nchw":
-                return layer.backward(gradient, operands)
+                return backward(layer, gradient, operands)
             given = [each.permute(_CHANNELS_FIRST) for each in operands]
-            return layer.backward(gradient, given).permute(_CHANNELS_LAST)
+            return backward(layer, gradient, given).permute(_CHANNELS_LAST)
 
     return Backward()
 
@@ -192,7 +168,7 @@ def _measure(options: argparse.Namespace) -> None:
 
 
 def _cudnn(
-    layer: Layer, gradient: str, device_seconds: Callable[[Callable[[], Any]], float]
+    layer: SquareLayer, gradient: str, device_seconds: Callable[[Callable[[], Any]], float]
 ) -> dict[str, Any]:
     """Seconds and error by precision and layout."""
     exact = _exact(layer, gradient)
@@ -200,27 +176,27 @@ def _cudnn(
     for precision in ("fp32", "tf32"):
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
         for layout, memory_format in LAYOUTS.items():
-            given = [each.contiguous(memory_format=memory_format) for each in layer.operands("cuda")]
+            given = [each.contiguous(memory_format=memory_format) for each in operands_of(layer, "cuda")]
             results[f"{precision} {layout}"] = {
-                "seconds": device_seconds(lambda given=given: layer.backward(gradient, given)),
-                "error": _error(layer.backward(gradient, given), exact),
+                "seconds": device_seconds(lambda given=given: backward(layer, gradient, given)),
+                "error": _error(backward(layer, gradient, given), exact),
             }
     return results
 
 
-def _exact(layer: Layer, gradient: str) -> torch.Tensor:
-    return layer.backward(gradient, [each.double() for each in layer.operands("cuda")])
+def _exact(layer: SquareLayer, gradient: str) -> torch.Tensor:
+    return backward(layer, gradient, [each.double() for each in operands_of(layer, "cuda")])
 
 
 def _error(result: torch.Tensor, exact: torch.Tensor) -> float:
     return float((result.double() - exact).abs().mean() / exact.abs().mean())
 
 
-def _ours(layer: Layer, gradient: str, name: str, file: Path) -> dict[str, Any]:
+def _ours(layer: SquareLayer, gradient: str, name: str, file: Path) -> dict[str, Any]:
     from benchmarks.gpu import DeviceProgram
 
     layout = name.split()[0]
-    operands = [_as_given(each, layout) for each in layer.operands("cuda")]
+    operands = [_as_given(each, layout) for each in operands_of(layer, "cuda")]
     try:
         program = DeviceProgram(file, "cuda", operands)
         result = torch.from_numpy(program.output()).cuda()

@@ -22,6 +22,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.square_layer import SquareLayer
+
 if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
     from iree.winograd.pipelines.selection.implementation import Implementation
@@ -30,28 +32,6 @@ if TYPE_CHECKING:
 FEW_COPIES, MANY_COPIES = 3, 65
 HOPELESS = 2.0
 """Implementations predicted to take so many times as long as the choice aren't compiled for their kind."""
-
-
-@dataclass(frozen=True)
-class GpuLayer:
-    """A unit-stride convolution of odd square kernels, its output as large as its input; bias and ReLU."""
-
-    network: str
-    batch: int
-    size: int
-    channels: int
-    filters: int
-    taps: int = 3
-
-    @property
-    def name(self) -> str:
-        kernel = f"{self.taps}x{self.taps}"
-        return f"{self.network} {self.batch}x{self.size}x{self.size} {kernel} {self.channels}->{self.filters}"
-
-    @property
-    def flops(self) -> int:
-        """Operations of the direct algorithm, as Castro et al. count effective FLOP/s."""
-        return 2 * self.taps**2 * self.batch * self.size**2 * self.channels * self.filters
 
 
 @dataclass(frozen=True)
@@ -102,14 +82,14 @@ VULKAN_SHARED_MEMORY = 48 * 1024
 
 RESNET_BATCHES = (1, 32, 64, 96, 128)
 RESNET = tuple(
-    GpuLayer("resnet", batch, size, width, width)
+    SquareLayer(batch, size, width, width, network="resnet")
     for batch in RESNET_BATCHES
     for size, width in ((56, 64), (28, 128), (14, 256), (7, 512))
 )
 """Yan et al., "Optimizing Batched Winograd Convolution on GPUs", PPoPP 2020, Table 1, and single images."""
 
 MAZAHERI = tuple(
-    GpuLayer("mazaheri", *layer)
+    SquareLayer(*layer, network="mazaheri")
     for layer in (
         (5, 28, 16, 32, 5),
         (5, 14, 32, 64, 5),
@@ -147,7 +127,7 @@ MAZAHERI = tuple(
 """Mazaheri et al. on symbolic computation of Winograd convolutions, EuroSys 2020, Table 4."""
 
 FEW = tuple(
-    GpuLayer("few", batch, size, width, width)
+    SquareLayer(batch, size, width, width, network="few")
     for batch, size, width in (
         (32, 112, 16),
         (32, 112, 32),
@@ -216,7 +196,7 @@ def _compile_variants(
     fused: bool,
     promising: int,
     machine: Path | None,
-    layer: GpuLayer,
+    layer: SquareLayer,
     target: str,
 ) -> list[dict[str, Any]]:
     """Writes the programs of a layer for a target; returns what `benchmarks.gpu` is to know of them."""
@@ -268,7 +248,7 @@ def _facts(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def workload_of(layer: GpuLayer, target: str, machine: Path | None) -> Workload:
+def workload_of(layer: SquareLayer, target: str, machine: Path | None) -> Workload:
     """The layer with what is chosen for it in a network, where filters are constants."""
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.targets import target_flags
@@ -310,7 +290,7 @@ def _kind(implementation: Implementation) -> str:
 
 
 def compile_layer(
-    layer: GpuLayer, target: str, variant: Variant, machine: Path | None = None, copies: int = MANY_COPIES
+    layer: SquareLayer, target: str, variant: Variant, machine: Path | None = None, copies: int = MANY_COPIES
 ) -> bytes:
     """The layer's program; raises CompilationError if it would run without our kernels."""
     import iree.winograd
@@ -319,7 +299,7 @@ def compile_layer(
     return bytes(iree.winograd.compile(source, target=target, machine=machine, strict=True))
 
 
-def program(layer: GpuLayer, variant: Variant, copies: int = MANY_COPIES) -> str:
+def program(layer: SquareLayer, variant: Variant, copies: int = MANY_COPIES) -> str:
     """The layer's program as MLIR, channels last, in which `many` computes it `copies` times."""
     counts = {"once": 1, "few": FEW_COPIES, "many": copies}
     return _module("".join(_function(name, layer, count, variant) for name, count in counts.items()))
@@ -331,7 +311,7 @@ def _module(functions: str) -> str:
 
 
 def _function(
-    name: str, layer: GpuLayer, copies: int, variant: Variant, *, constant_filter: bool = False
+    name: str, layer: SquareLayer, copies: int, variant: Variant, *, constant_filter: bool = False
 ) -> str:
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)
     output = _tensor(layer.batch, layer.size, layer.size, layer.filters)
@@ -353,7 +333,7 @@ func.func @{name}({", ".join(arguments)}, %bias_0: {bias}) -> {output} {{
 """
 
 
-def _layer(number: int, layer: GpuLayer, variant: Variant) -> str:
+def _layer(number: int, layer: SquareLayer, variant: Variant) -> str:
     border = layer.taps // 2
     padded_size = layer.size + 2 * border
     image = _tensor(layer.batch, layer.size, layer.size, layer.channels)

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from benchmarks.gpu_programs import RESNET, GpuLayer
+from benchmarks.gpu_programs import RESNET
+from benchmarks.square_layer import SquareLayer
 
 LAYERS = (
     *(layer for layer in RESNET if layer.batch in (1, 32, 128)),
     *(
-        GpuLayer("resnet", 32, size, inputs, outputs, 1)
+        SquareLayer(32, size, inputs, outputs, 1, network="resnet")
         for size, inputs, outputs in ((56, 64, 256), (28, 512, 128), (14, 1024, 256), (7, 512, 2048))
     ),
 )
 PRODUCTS = (
-    GpuLayer("products", 32, 56, 128, 128),
-    GpuLayer("products", 32, 32, 256, 256),
-    GpuLayer("products", 32, 64, 512, 512),
+    SquareLayer(32, 56, 128, 128, network="products"),
+    SquareLayer(32, 32, 256, 256, network="products"),
+    SquareLayer(32, 64, 512, 512, network="products"),
 )
 """Layers whose 36 products of 6272, 2048 and 8192 rows are timed."""
 PRODUCT_TILE = 4

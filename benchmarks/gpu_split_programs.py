@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.gpu_programs import FEW_COPIES, GpuLayer, Variant, compile_layer, variant_of, workload_of
+from benchmarks.gpu_programs import FEW_COPIES, Variant, compile_layer, variant_of, workload_of
 from benchmarks.gpu_split_cases import CASES, PRODUCT_TILE, PRODUCTS, Case, split, warpgroup
+from benchmarks.square_layer import SquareLayer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,8 +28,8 @@ LOOSE_ERROR = 1e-3
 
 def build(
     folder: Path,
-    layers: list[GpuLayer],
-    variants: Callable[[GpuLayer], Iterable[tuple[str, Candidate]]],
+    layers: list[SquareLayer],
+    variants: Callable[[SquareLayer], Iterable[tuple[str, Candidate]]],
     names: list[str] | None,
     processes: int,
 ) -> None:
@@ -55,7 +56,7 @@ def build(
 
 
 def _build_program(
-    folder: Path, layer: GpuLayer, number: int, name: str, candidate: Candidate
+    folder: Path, layer: SquareLayer, number: int, name: str, candidate: Candidate
 ) -> dict[str, Any]:
     path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
     path.write_bytes(compile_layer(layer, TARGET, variant_of(candidate)))
@@ -74,7 +75,7 @@ def _product_schedules() -> Iterator[tuple[str, Mapping[str, int | str]]]:
 
 
 def _build_products(
-    folder: Path, layer: GpuLayer, number: int, target: str, schedule: Mapping[str, int | str]
+    folder: Path, layer: SquareLayer, number: int, target: str, schedule: Mapping[str, int | str]
 ) -> dict[str, Any]:
     path = folder / f"{layer.name}-{number}.vmfb".replace(" ", "_")
     tile = PRODUCT_TILE, PRODUCT_TILE
@@ -84,7 +85,7 @@ def _build_products(
 
 
 def variants_of(
-    layer: GpuLayer, promising: int, summed_blocks: list[int], limits: list[float]
+    layer: SquareLayer, promising: int, summed_blocks: list[int], limits: list[float]
 ) -> Iterator[tuple[str, Candidate]]:
     """By name: the choice, what it would be with less or with larger errors, and the most promising."""
     from iree.winograd.pipelines.selection.candidates import implementations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.gpu_programs import GpuLayer
+from benchmarks.square_layer import SquareLayer
 
 Record = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ def print_case(case: Record) -> None:
     print(verdict, case["case"]["problem"], case["errors"], case["of_zeros"], case["not_finite"], flush=True)
 
 
-def print_products(layer: GpuLayer, products: Record) -> None:
+def print_products(layer: SquareLayer, products: Record) -> None:
     """The rates of the batched products of a layer, ours and cuBLAS'."""
     rates = products["flops_per_second"].items()
     terms = ", ".join(f"{name} {rate / 1e12:.0f}" for name, rate in rates)
@@ -24,7 +24,7 @@ def print_products(layer: GpuLayer, products: Record) -> None:
     print(f"{layer.name} {products['target']} {products['schedule']} TFLOP/s: {terms}; {errors}", flush=True)
 
 
-def print_layer(layer: GpuLayer, result: Record) -> None:
+def print_layer(layer: SquareLayer, result: Record) -> None:
     """The times and errors of a layer's variants, beside cuDNN's."""
     for name, measured in result["cudnn"].items():
         print(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from benchmarks.build_and_run import software_and_device
-from benchmarks.gpu_programs import GpuLayer
 from benchmarks.gpu_split_cases import PRODUCT_TILE
 from benchmarks.gpu_split_report import print_case, print_layer, print_products
+from benchmarks.square_layer import SquareLayer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,9 +46,9 @@ def run(folder: Path, output: Path | None, rounds: int) -> None:
     for case in programs["cases"]:
         report["cases"].append(check_case(folder, case))
         write()
-    by_layer: dict[GpuLayer, list[dict[str, Any]]] = {}
+    by_layer: dict[SquareLayer, list[dict[str, Any]]] = {}
     for record in programs["layers"]:
-        by_layer.setdefault(GpuLayer(**record["layer"]), []).append(record)
+        by_layer.setdefault(SquareLayer(**record["layer"]), []).append(record)
     for layer, records in by_layer.items():
         report["layers"].append(_measure(folder, layer, records, rounds))
         write()
@@ -99,7 +99,7 @@ def error_of(result: npt.NDArray[Any], exact: npt.NDArray[np.float64]) -> float:
 
 @lru_cache(maxsize=1)
 def by_cudnn(
-    layer: GpuLayer,
+    layer: SquareLayer,
 ) -> tuple[tuple[torch.Tensor, ...], npt.NDArray[np.float64], dict[str, dict[str, float]]]:
     """Random operands of a layer, its result in float64, and cuDNN's seconds and errors in fp32 and TF32."""
     import torch
@@ -128,7 +128,7 @@ def by_cudnn(
     return (image, filters, bias), exact, cudnn
 
 
-def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
+def _measure(folder: Path, layer: SquareLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
     import torch
 
     from benchmarks.gpu import LayerProgram, stage_seconds, time_programs
@@ -154,7 +154,7 @@ def _measure(folder: Path, layer: GpuLayer, records: list[dict[str, Any]], round
 
 
 @cache
-def cublas_by_precision(layer: GpuLayer) -> dict[str, dict[str, float]]:
+def cublas_by_precision(layer: SquareLayer) -> dict[str, dict[str, float]]:
     """Seconds and operations of cuBLAS for the batched products of a layer, in fp32 and TF32."""
     import torch
 
@@ -173,7 +173,7 @@ def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
 
     from benchmarks.gpu import LayerProgram, stage_seconds
 
-    layer = GpuLayer(**record["layer"])
+    layer = SquareLayer(**record["layer"])
     operands, exact, cudnn = by_cudnn(layer)
     program = LayerProgram(folder / record["file"], "cuda", operands)
     error = error_of(program.output()[0], exact)
@@ -194,7 +194,7 @@ def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     return measured
 
 
-def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:
+def layer_in_float64(layer: SquareLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:
     """The layer's result for the first image."""
     import torch
 
@@ -204,7 +204,7 @@ def layer_in_float64(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> np
     return found
 
 
-def cudnn_result(layer: GpuLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
+def cudnn_result(layer: SquareLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
     """The same of cuDNN."""
     import torch
 

@@ -27,6 +27,7 @@ from tempfile import TemporaryDirectory
 
 import iree.winograd
 
+from benchmarks.assembly_loops import Syntax, innermost_loops
 from benchmarks.tables.cpu import main_loops
 
 ITERATIONS = 100
@@ -148,7 +149,8 @@ def main() -> None:
 
 def measure(layer: Layer, name: str, processor: Processor, analyzer: str) -> MainLoop:
     """Compiles a layer's kernel for a processor of that name, and has its model execute the main loop."""
-    body = max(innermost_loops(assembly(layer, name)), key=count_sums)
+    loops = (loop for text in assembly(layer, name) for loop in product_loops(text))
+    body = max(loops, key=count_sums)
     command = [
         analyzer,
         f"--mtriple={processor.architecture}",
@@ -172,8 +174,8 @@ def measure(layer: Layer, name: str, processor: Processor, analyzer: str) -> Mai
     )
 
 
-def assembly(layer: Layer, name: str) -> str:
-    """That of all kernels of a layer."""
+def assembly(layer: Layer, name: str) -> list[str]:
+    """That of all kernels of a layer, by files: labels of two may have the same name."""
     with TemporaryDirectory() as folder:
         flags = [f"--iree-hal-dump-executable-intermediates-to={folder}"]
         iree.winograd.compile(
@@ -184,27 +186,25 @@ def assembly(layer: Layer, name: str) -> str:
             output_tile=layer.output_tile,
             strict=True,
         )
-        return "\n".join(path.read_text() for path in sorted(Path(folder).glob("*.s")))
+        return [path.read_text() for path in sorted(Path(folder).glob("*.s"))]
 
 
-_LABEL = re.compile(r"(\.L\w+):")
-_BRANCH = re.compile(r"\s+(?:b(?:\.\w+)?|cbn?z|tbn?z|j\w+)\s+(?:\S+,\s*)*(\.L\w+)")
+_SYNTAX = Syntax(
+    label=re.compile(r"(\.L\w+):"),
+    branch=re.compile(r"\s+(?:b(?:\.\w+)?|cbn?z|tbn?z|j\w+)\s+(?:\S+,\s*)*(\.L\w+)"),
+)
 _SUM = re.compile(r"\s+(?:fmla|vfmadd\d+ps)\s")
 _STORE = re.compile(r"\s+(?:st[urp]+\s|vmov\w+\s+%\wmm\d+,.*\()")
 _STACK = re.compile(r"\[sp\b|%[re]sp\b|%[re]bp\b")
 _COMMENT = re.compile(r"\s*(?:#\s|//).*")
 
 
-def innermost_loops(text: str) -> Iterator[Sequence[str]]:
+def product_loops(text: str) -> Iterator[Sequence[str]]:
     """The instructions of each loop without another one in it."""
     lines = [line for line in text.splitlines() if not re.match(r"\s+\.|\s*$", line)]
-    start: tuple[str, int] | None = None
-    for number, line in enumerate(lines):
-        if (label := _LABEL.match(line)) is not None:
-            start = label[1], number
-        elif start is not None and (branch := _BRANCH.match(line)) is not None and branch[1] == start[0]:
-            body = (_COMMENT.sub("", each) for each in lines[start[1] + 1 : number + 1])
-            yield [each for each in body if each]
+    for loop in innermost_loops(lines, _SYNTAX):
+        body = (_COMMENT.sub("", line) for line in loop if not _SYNTAX.label.match(line))
+        yield [line for line in body if line]
 
 
 def count_sums(body: Sequence[str]) -> int:

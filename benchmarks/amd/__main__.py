@@ -28,7 +28,7 @@ from iree.winograd import compile
 from iree.winograd.errors import CompilationError
 
 from benchmarks.amd.kernel import CompiledKernel, kernel_table
-from benchmarks.amd.layers import LAYERS
+from benchmarks.amd.layers import LAYERS, layer_text
 from benchmarks.amd.radv import MESA, STAND_INS, radv_kernels
 from benchmarks.amd.rocm import TARGETS, rocm_kernels
 from benchmarks.results_file import ResultsFile
@@ -49,7 +49,7 @@ def main() -> int:
     arguments = parser.parse_args()
     results = ResultsFile(arguments.output, "programs")
     sources = {str(path): str(path) for path in arguments.programs} or {
-        name: LAYERS[name].text(constant_filter=not arguments.stock) for name in arguments.layers
+        name: layer_text(LAYERS[name], constant_filter=not arguments.stock) for name in arguments.layers
     }
     spilled = 0
     for (name, source), target in product(sources.items(), arguments.targets):

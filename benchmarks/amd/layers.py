@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from benchmarks.square_layer import SquareLayer
 
 _PROGRAM = """\
 #all = affine_map<(n, h, w, k) -> (n, h, w, k)>
@@ -31,44 +31,29 @@ func.func @main({arguments}) -> tensor<{result}xf32> {{
 """
 
 
-@dataclass(frozen=True)
-class Layer:
-    """A convolution with unit stride of square images and filters, channels last, with bias and ReLU."""
+def layer_text(layer: SquareLayer, *, constant_filter: bool = True) -> str:
+    """The layer as MLIR, with bias and ReLU. All elements of a constant filter are the same.
 
-    batch: int
-    size: int
-    channels: int
-    filters: int
-    taps: int = 3
-
-    @property
-    def name(self) -> str:
-        sizes = f"{self.batch}x{self.size}x{self.size}"
-        return f"{sizes} {self.channels}->{self.filters} {self.taps}x{self.taps}"
-
-    def text(self, *, constant_filter: bool = True) -> str:
-        """The layer as MLIR. All elements of a constant filter are the same.
-
-        Kernels of ours load them packed, whatever they are. IREE would make them part of its code.
-        """
-        padding = self.taps // 2
-        padded = self.size + 2 * padding
-        filter_type = f"tensor<{self.taps}x{self.taps}x{self.channels}x{self.filters}xf32>"
-        arguments = [f"%image: tensor<{self.batch}x{self.size}x{self.size}x{self.channels}xf32>"]
-        constant = f"  %filter = arith.constant dense<0.5> : {filter_type}\n"
-        if not constant_filter:
-            arguments.append(f"%filter: {filter_type}")
-            constant = ""
-        return _PROGRAM.format(
-            arguments=", ".join(arguments),
-            constant=constant,
-            image=f"{self.batch}x{self.size}x{self.size}x{self.channels}",
-            padded=f"{self.batch}x{padded}x{padded}x{self.channels}",
-            result=f"{self.batch}x{self.size}x{self.size}x{self.filters}",
-            filter=f"{self.taps}x{self.taps}x{self.channels}x{self.filters}",
-            filters=self.filters,
-            padding=padding,
-        )
+    Kernels of ours load them packed, whatever they are. IREE would make them part of its code.
+    """
+    padding = layer.taps // 2
+    padded = layer.size + 2 * padding
+    filter_type = f"tensor<{layer.taps}x{layer.taps}x{layer.channels}x{layer.filters}xf32>"
+    arguments = [f"%image: tensor<{layer.batch}x{layer.size}x{layer.size}x{layer.channels}xf32>"]
+    constant = f"  %filter = arith.constant dense<0.5> : {filter_type}\n"
+    if not constant_filter:
+        arguments.append(f"%filter: {filter_type}")
+        constant = ""
+    return _PROGRAM.format(
+        arguments=", ".join(arguments),
+        constant=constant,
+        image=f"{layer.batch}x{layer.size}x{layer.size}x{layer.channels}",
+        padded=f"{layer.batch}x{padded}x{padded}x{layer.channels}",
+        result=f"{layer.batch}x{layer.size}x{layer.size}x{layer.filters}",
+        filter=f"{layer.taps}x{layer.taps}x{layer.channels}x{layer.filters}",
+        filters=layer.filters,
+        padding=padding,
+    )
 
 
 _RESNET = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (56, 64, 256, 1), (14, 1024, 256, 1))
@@ -86,8 +71,8 @@ _DIFFUSION = (
 LAYERS = {
     layer.name: layer
     for layer in (
-        *(Layer(batch, *sizes) for batch in (1, 32) for sizes in (*_RESNET, *_VGG)),
-        *(Layer(batch, size, channels, channels) for batch, size, channels in _DIFFUSION),
+        *(SquareLayer(batch, *sizes) for batch in (1, 32) for sizes in (*_RESNET, *_VGG)),
+        *(SquareLayer(batch, size, channels, channels) for batch, size, channels in _DIFFUSION),
     )
 }
 """By their names."""

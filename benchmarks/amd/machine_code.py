@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-_LABEL = re.compile(r"([A-Za-z_.$][\w.$]*):")
+from benchmarks.assembly_loops import Syntax, loops
+
+_SYNTAX = Syntax(
+    label=re.compile(r"([A-Za-z_.$][\w.$]*):"), branch=re.compile(r"\s+s_c?branch\w*\s+([^;\s]*)")
+)
 _INSTRUCTION = re.compile(r"\s+([a-z]\w+)\s*([^;]*)")
-_BRANCHES = re.compile(r"s_c?branch")
 _ENCODING = re.compile(r"(?:_(?:e32|e64|dpp|sdwa))+$")
 _MULTIPLY_ADD = re.compile(r"v_(?:pk_|dual_)?(?:fma|fmac|fmaak|fmamk)_f32")
 _SHARED = re.compile(r"ds_(read|load|write|store)(_?2)?(?:addr|st64)?\w*?_([bui]\d+)")
@@ -87,19 +90,5 @@ class Instructions:
 
 def main_loop(code: str) -> Instructions | None:
     """The shortest of the loops that multiply most, or None where none does, since they are unrolled."""
-    loops = (Instructions.of(lines) for lines in sorted(_loops(code.splitlines()), key=len))
-    return max((each for each in loops if each.work), key=lambda each: each.work, default=None)
-
-
-def _loops(lines: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The lines of each loop: from a label to the last branch back to it."""
-    labels = {match[1]: number for number, line in enumerate(lines) if (match := _LABEL.match(line))}
-    ends: dict[int, int] = {}
-    for number, line in enumerate(lines):
-        match = _INSTRUCTION.match(line)
-        if match and _BRANCHES.match(match[1]):
-            first = labels.get(match[2].strip(), number)
-            if first < number:
-                ends[first] = number
-    for first, end in ends.items():
-        yield lines[first : end + 1]
+    counted = (Instructions.of(lines) for lines in sorted(loops(code.splitlines(), _SYNTAX), key=len))
+    return max((each for each in counted if each.work), key=lambda each: each.work, default=None)

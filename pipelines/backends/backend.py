@@ -62,9 +62,13 @@ class Backend(Protocol):
     def matches(target: ExecutableTarget) -> bool:
         """Whether these kernels run on the target."""
 
+    @staticmethod
+    def conflict(targets: Sequence[ExecutableTarget]) -> Reason | None:
+        """Why no code runs on all of `targets`, each of which matches; None where some does."""
+
     @classmethod
     def least(cls, targets: Sequence[ExecutableTarget]) -> Backend:
-        """For code that has to run on all of `targets`, each of which matches."""
+        """For code that has to run on all of `targets`, each of which matches and which have no conflict."""
 
     @staticmethod
     def schedules() -> Sequence[type[Schedule]]:

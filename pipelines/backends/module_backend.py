@@ -33,9 +33,12 @@ def unsupported_target(module: ir.Operation) -> str | None:
     for target in targets:
         if _match(target) is None:
             return f'iree-winograd has no kernels for target "{target.backend}" ({target.format})'
-    if len({_match(target) for target in targets}) > 1:
+    first, *others = {_match(target) for target in targets}
+    if others:
         return "iree-winograd has no kernels that run on CPUs and GPUs alike"
-    return None
+    assert first is not None
+    conflict = first.conflict(targets)
+    return None if conflict is None else f"iree-winograd has no kernels that run {conflict}"
 
 
 def module_backend(module: ir.Operation) -> Backend:

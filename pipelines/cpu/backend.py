@@ -41,6 +41,15 @@ class CpuBackend:
         """Whether these kernels run on the target."""
         return target.backend == "llvm-cpu" and _instruction_set(target) is not None
 
+    @staticmethod
+    def conflict(targets: Sequence[ExecutableTarget]) -> Reason | None:
+        """Why no code runs on all of `targets`: they are of several instruction sets."""
+        by_name = {_cpu_target(target).instruction_set.name: target for target in targets}
+        if len(by_name) == 1:
+            return None
+        named = (f'{name} ("{target.field("target_triple")}")' for name, target in by_name.items())
+        return f"on {' and '.join(named)} alike"
+
     @classmethod
     def least(cls, targets: Sequence[ExecutableTarget]) -> CpuBackend:
         """For code that has to run on all of `targets`."""

@@ -44,6 +44,11 @@ class GpuBackend:
         """Whether these kernels run on the target."""
         return target.backend in EXECUTABLE_BACKENDS
 
+    @staticmethod
+    def conflict(targets: Sequence[ExecutableTarget]) -> Reason | None:
+        """None: code that keeps all limits runs on all of `targets`."""
+        return None
+
     @classmethod
     def least(cls, targets: Sequence[ExecutableTarget]) -> GpuBackend:
         """For code that has to run on all of `targets`."""

@@ -8,6 +8,7 @@ import re
 import shutil
 import stat
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -38,24 +39,14 @@ def atomic_file(path: str) -> Iterator[str]:
         temporary = _make_temporary(os.path.dirname(target))
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
-    name = temporary if isinstance(temporary, str) else None
-    try:
-        _unfinished.update(filter(None, [name]))
-        yield temporary if isinstance(temporary, str) else _path_of(temporary)
+    with temporary:
+        yield temporary.path
         if mode is not None:
-            os.chmod(temporary, mode)
+            os.chmod(temporary.path, mode)
         try:
-            name = temporary if isinstance(temporary, str) else _link(temporary, os.path.dirname(target))
-            _replace(name, target)
+            _replace(temporary.give_name(), target)
         except OSError as error:
             raise OSError(error.errno, error.strerror, path) from None
-    finally:
-        if isinstance(temporary, int):
-            os.close(temporary)
-        if name is not None:
-            with suppress(FileNotFoundError):
-                os.unlink(name)
-            _unfinished.discard(name)
 
 
 def remove_unfinished() -> None:
@@ -100,17 +91,72 @@ def _required_mode(target: str) -> int | None:
     return stat.S_IMODE(os.stat(target).st_mode)
 
 
-def _make_temporary(folder: str) -> int | str:
-    """A new file in `folder`, with the permissions of any new file: its descriptor, or a path if it has one.
+class _Temporary(ABC):
+    """A new file in a folder, with the permissions of any new file; the block removes it if it has a name."""
 
-    One with a path isn't open: Windows renames no file that is.
-    """
+    def __init__(self, folder: str, name: str | None) -> None:
+        self._folder, self._name = folder, name
+
+    @property
+    @abstractmethod
+    def path(self) -> str:
+        """By which it can be opened."""
+
+    @abstractmethod
+    def give_name(self) -> str:
+        """Its name in the folder, which it has from then on."""
+
+    def __enter__(self) -> _Temporary:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._name is not None:
+            with suppress(FileNotFoundError):
+                os.unlink(self._name)
+            _unfinished.discard(self._name)
+
+
+class _NamedFile(_Temporary):
+    """One that has a name from the start. It isn't open: Windows renames no file that is."""
+
+    def __init__(self, folder: str) -> None:
+        name = _new_name(folder)
+        super().__init__(folder, name)
+        os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        _unfinished.add(name)
+
+    @property
+    def path(self) -> str:
+        return self.give_name()
+
+    def give_name(self) -> str:
+        assert self._name is not None
+        return self._name
+
+
+class _UnnamedFile(_Temporary):
+    """An open one without a name."""
+
+    def __init__(self, folder: str, descriptor: int) -> None:
+        super().__init__(folder, None)
+        self._descriptor = descriptor
+
+    @property
+    def path(self) -> str:
+        return _path_of(self._descriptor)
+
+    def give_name(self) -> str:
+        self._name = _link(self._descriptor, self._folder)
+        return self._name
+
+    def __exit__(self, *exception: object) -> None:
+        os.close(self._descriptor)
+        super().__exit__(*exception)
+
+
+def _make_temporary(folder: str) -> _Temporary:
     unnamed = _open_unnamed(folder)
-    if unnamed is not None:
-        return unnamed
-    name = _new_name(folder)
-    os.close(os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
-    return name
+    return _NamedFile(folder) if unnamed is None else _UnnamedFile(folder, unnamed)
 
 
 def _open_unnamed(folder: str) -> int | None:

@@ -11,11 +11,11 @@ from benchmarks.gpu_programs import (
     MANY_COPIES,
     MAZAHERI,
     RESNET,
-    GpuLayer,
     Variant,
     compile_layer,
     program,
 )
+from benchmarks.square_layer import SquareLayer
 
 
 def test_layers_have_the_operations_that_the_paper_states() -> None:
@@ -29,7 +29,7 @@ def test_layers_have_the_operations_that_the_paper_states() -> None:
 
 
 def test_repeated_layers_run_one_after_the_other() -> None:
-    text = program(GpuLayer("test", 1, 8, 8, 12), Variant())
+    text = program(SquareLayer(1, 8, 8, 12, network="test"), Variant())
     assert text.count("linalg.conv_2d") == 1 + FEW_COPIES + MANY_COPIES
     assert text.count("tensor.extract_slice %result_") == FEW_COPIES + MANY_COPIES - 2
 
@@ -53,4 +53,4 @@ def test_programs_compile_with_our_kernels(
 ) -> None:
     monkeypatch.setattr(gpu_programs, "FEW_COPIES", 1)
     monkeypatch.setattr(gpu_programs, "MANY_COPIES", 2)
-    assert len(compile_layer(GpuLayer("test", 2, 14, 32, 32), target, variant)) > 0
+    assert len(compile_layer(SquareLayer(2, 14, 32, 32, network="test"), target, variant)) > 0

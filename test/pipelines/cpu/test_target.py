@@ -9,6 +9,7 @@ from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86_64
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 
 AVX512 = "+avx2,+fma,+avx512f"
 
@@ -66,3 +67,11 @@ def test_caches_of_published_machines_grow(name: str) -> None:
     machine = CpuBackend(CpuTarget.of(name, "", AARCH64)).default_machine
     assert machine.name == name
     assert [cache.size for cache in machine.caches] == sorted(cache.size for cache in machine.caches)
+
+
+def test_no_code_is_for_two_instruction_sets() -> None:
+    names = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
+    x86, arm = (ExecutableTarget("llvm-cpu", "elf", f'{{target_triple = "{name}"}}') for name in names)
+    assert CpuBackend.conflict([x86, x86]) is None
+    reason = f'on x86-64 ("{names[0]}") and AArch64 ("{names[1]}") alike'
+    assert CpuBackend.conflict([x86, arm]) == reason
