@@ -6,6 +6,7 @@ import json
 import threading
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import iree.winograd
@@ -16,10 +17,11 @@ import torch
 from iree.winograd.cli import main
 from iree.winograd.compiling import program
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
-from iree.winograd.errors import CompilationError, InvalidOptionError
+from iree.winograd.errors import CallError, CompilationError, InvalidOptionError
 from iree.winograd.loading.signatures import TensorSignature
 from iree.winograd.running.arguments import arguments_of
 from iree.winograd.running.comparison import relative_error
+from iree.winograd.running.cuda_events import cuda_events, kernels_of
 from iree.winograd.running.images import Pixels
 from iree.winograd.running.profile import DispatchTime, Profile, dispatch_times, profile, with_layers
 from iree.winograd.running.timing import time_calls, time_clients
@@ -151,11 +153,38 @@ def test_dispatches_are_measured(folder: Path, capsys: pytest.CaptureFixture[str
     )
     assert "dispatches" not in said
     events = json.loads(trace.read_text())["traceEvents"]
-    measured = profile(folder / "net.vmfb", "main", [np.zeros(SHAPE, np.float32)], "local-sync", 1)
+    # IREE's tools cut the names of files at an @.
+    program = tmp_path / "net@1.vmfb"
+    program.write_bytes((folder / "net.vmfb").read_bytes())
+    measured = profile(program, "main", [np.zeros(SHAPE, np.float32)], "local-sync", 1)
     assert any("winograd" in each.kernel for each in measured.dispatches)
     # All calls have the same dispatches, also where the batch is known only at run time.
     assert len(events) == len(measured.events) == 20 * len(measured.dispatches)
     assert all(event["ph"] == "X" and event["dur"] > 0 for event in events)
+
+
+def test_kernels_of_cuda_are_those_that_cupti_tells() -> None:
+    def activity(name: str, begin: float, end: float) -> SimpleNamespace:
+        return SimpleNamespace(
+            name=name, time_range=SimpleNamespace(start=begin, end=end), device_index=0, device_type=None
+        )
+
+    # Of twenty calls, of which torch needn't tell in order.
+    calls = [10.0 * number for number in range(20)]
+    activities = [activity("second", begin + 4, begin + 9) for begin in calls]
+    activities += [activity("first", begin, begin + 3) for begin in calls]
+    activities += [activity("Memcpy HtoD (Pinned -> Device)", begin - 1, begin) for begin in calls]
+    events = tuple(kernels_of(activities))
+    times = [(each.kernel, each.seconds) for each in dispatch_times(events)]
+    assert times == [("first", pytest.approx(3e-6)), ("second", pytest.approx(5e-6))]
+    trace = Profile((), events).trace()["traceEvents"]
+    assert [event["ts"] for event in trace[:3]] == pytest.approx([0, 4, 10])
+
+
+def test_profiles_on_cuda_need_torch_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(CallError, match="a torch that is built for it"):
+        cuda_events(lambda: None, 20)
 
 
 @pytest.mark.wide

@@ -1,4 +1,4 @@
-"""What a program spends in each of its dispatches, measured by IREE's own tools."""
+"""What a program spends in each of its dispatches, measured by IREE's own tools, on CUDA by CUPTI."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
+from iree.winograd.loading.runtime import load
+from iree.winograd.running.cuda_events import cuda_events
+from iree.winograd.targets import driver_name
 
 NO_LAYERS: Mapping[str, Sequence[str]] = MappingProxyType({})
 _CALLS = 20
@@ -89,14 +92,36 @@ def profile(
 
     That is what `device` names where there are no threads. `layers` are the names of those that each kernel
     computes, in the order of a call.
-    Raises `CallError` when IREE's tools fail, or the device doesn't tell when it runs what.
+    Raises `CallError` when IREE's tools fail, or the device doesn't tell when it runs what: on CUDA for
+    want of torch's profiler.
     """
+    if driver_name(device) == "cuda":
+        loaded = getattr(load(program, device), function)
+        events: Sequence[Mapping[str, Any]] = cuda_events(lambda: loaded(*arguments), _CALLS)
+    else:
+        events = _tools_events(program, function, arguments, device, threads)
+    if not events:
+        raise CallError(f"device {device} doesn't tell when it runs which dispatch")
+    return Profile(with_layers(dispatch_times(events), layers), tuple(events))
+
+
+def _tools_events(
+    program: Path,
+    function: str,
+    arguments: Sequence[npt.NDArray[Any]],
+    device: str,
+    threads: int | None,
+) -> Sequence[Mapping[str, Any]]:
+    """What IREE's tools record of calls, an event for each dispatch."""
     on_cpu = threads is not None
     if on_cpu:
         # local-sync, which one thread has otherwise, doesn't record a program's only dispatch.
         device = "local-task"
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, "profile.ireeprof")
+        # The tools cut a file's name at an @.
+        module = Path(folder, "program.vmfb")
+        module.symlink_to(program.absolute())
         inputs = []
         for number, argument in enumerate(arguments):
             path = Path(folder, f"{number}.npy")
@@ -104,7 +129,7 @@ def profile(
             inputs.append(f"--input=@{path}")
         _run(
             "iree-benchmark-module",
-            f"--module={program}",
+            f"--module={module}",
             f"--function={function}",
             f"--device={device}",
             *_workers(threads),
@@ -116,10 +141,7 @@ def profile(
         lines = _run("iree-profile", "dispatch", "--dispatch_events", "--format=jsonl", str(bundle))
     rows = map(json.loads, lines.splitlines())
     kind = "host_dispatch_event" if on_cpu else "dispatch_event"
-    events = tuple(row for row in rows if row["type"] == kind and row["valid"])
-    if not events:
-        raise CallError(f"device {device} doesn't tell when it runs which dispatch")
-    return Profile(with_layers(dispatch_times(events), layers), events)
+    return [row for row in rows if row["type"] == kind and row["valid"]]
 
 
 def with_layers(
