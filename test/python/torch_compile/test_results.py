@@ -27,6 +27,17 @@ def test_results_and_their_strides_are_those_of_eager(
     assert torch.equal(largest, features.argmax(dim=1))
 
 
+@pytest.mark.wide
+def test_weights_made_in_inference_mode_are_read_in_each_call(images: torch.Tensor) -> None:
+    with torch.inference_mode():
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+        call = compiled(model)
+        with pytest.warns(FallbackWarning, match=r"made in torch.inference_mode\(\) are passed in each call"):
+            check(model, call, images)
+        model[0].weight.mul_(-2)
+        check(model, call, images)
+
+
 def test_means_of_images_are_sums_of_sums() -> None:
     """In one running sum none of the elements would count that are half a roundoff of the first."""
 
