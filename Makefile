@@ -16,6 +16,9 @@ typed := build/typecheck/iree/winograd
 # One worker per core; tests that share what takes long to make are a group, which one worker runs.
 pytest := $(python) -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=loadgroup
 
+# Tests start hundreds of processes, which would each compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BUDGET ?= 10min
 # The ends of the range in pyproject.toml.
 TORCH_VERSIONS ?= 2.11.0 2.14.1

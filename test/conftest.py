@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from iree import runtime
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
+
+_LOWEST_PRIORITY = 19
 
 # How long an example takes says more of the machine than of what is tested.
 settings.register_profile("without a deadline", deadline=None)
@@ -43,6 +49,41 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.setenv(DATA_FOLDER_VARIABLE, str(tmp_path_factory.mktemp("data")))
         patch.setenv(CACHE_FOLDER_VARIABLE, str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def working_threads_first() -> Iterator[None]:
+    """Threads that wait for a GPU leave the cores to those that compute what they wait for.
+
+    IREE's wait for several semaphores each. Mesa's lavapipe polls these, also where there is nothing to do.
+    """
+    opened = runtime.get_device
+
+    def open_patiently(device_uri: str, **options: Any) -> Any:
+        before = _threads()
+        device = opened(device_uri, **options)
+        if not device_uri.startswith("vulkan"):
+            return device
+        started = _threads() - before
+        # IREE starts them after the one that handles events, and the driver its own, which compute, before.
+        events = [thread for thread, name in started if name.startswith("iree-pro")]
+        if events:
+            for thread, _ in started:
+                if thread > min(events):
+                    os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
+        return device
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runtime, "get_device", open_patiently)
+        yield
+
+
+def _threads() -> set[tuple[int, str]]:
+    """The threads of this process, by what the system calls them; none where that can't be read."""
+    folder = Path("/proc/self/task")
+    if not folder.is_dir():
+        return set()
+    return {(int(task.name), (task / "comm").read_text().strip()) for task in folder.iterdir()}
 
 
 @pytest.fixture(autouse=True)
