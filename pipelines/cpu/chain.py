@@ -14,7 +14,6 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
-from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.problems.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
@@ -41,16 +40,15 @@ def chain_attributes(
 
 def spans(
     kernel: CpuKernel | PoolingKernel,
-    batch: int,
     signature: DispatchSignature,
     are_pixelwise: Sequence[bool] = (),
 ) -> dict[str, ir.Attribute]:
-    """Which elements the workgroups of a kernel touch.
+    """Which elements the workgroups of a kernel touch that knows all sizes.
 
     Its first operand is an image, its second, if it has one, filters. `are_pixelwise` says of operands of the
     epilogue whether they are read where the result is written.
     """
-    count = kernel.workgroups(Sizes.of_batch(batch))[0].known
+    count = kernel.workgroups(signature.told(()))[0].known
     assert count is not None
     touched = [kernel.touched_pixels(number) for number in range(count)]
     read, written = [each.read for each in touched], [each.written for each in touched]
@@ -137,7 +135,7 @@ def _convolution_spans(
         return {}
     pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
     are_pixelwise = [each == pixelwise for each in transform.indexing_maps]
-    return spans(kernel, shape.batch, signature, are_pixelwise)
+    return spans(kernel, signature, are_pixelwise)
 
 
 def _filters_of(

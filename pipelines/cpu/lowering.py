@@ -85,15 +85,10 @@ class CpuLowering:
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatch that computes an operation without a misfit, at the insertion point."""
         found = dispatch_of(operation, self.target)
-        kernel, operand = found.kernel, found.operands[0]
-        type_ = ir.RankedTensorType(operand.type)
-        result = ir.RankedTensorType.get(list(found.sizes), type_.element_type)
-        dynamic = type_.is_dynamic_dim(0)
-        batch = None if dynamic else found.batch or found.sizes[0]
-        signature = DispatchSignature.of(found.operands, result, stated_batch(batch))
+        kernel, signature = found.kernel, found.signature
         spanned = {}
-        if found.touching is not None and batch is not None:
-            spanned = spans(found.touching, batch, signature)
+        if found.touching is not None and not signature.dynamic_sizes:
+            spanned = spans(found.touching, signature)
         name = self._executable(
             (kernel, signature),
             kernel.name,
@@ -102,8 +97,9 @@ class CpuLowering:
             lambda function: kernel.emit(function.work, *function.buffers),
             spanned,
         )
-        sizes = [_as_value(size_of(operand, 0))] if dynamic else []
-        return emit_dispatch(name, signature, found.operands, sizes)
+        sizes = {BATCH: size_of(found.operands[0], 0), **found.extents}
+        dynamic = [_as_value(sizes[size]) for size in signature.dynamic_sizes]
+        return emit_dispatch(name, signature, found.operands, dynamic)
 
     def count_workgroups(
         self,

@@ -6,15 +6,19 @@ Kernels are imported when they are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
+from iree.winograd.pipelines.emission.convolution_signature import image_tensor
+from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor, stated_batch
+from iree.winograd.pipelines.emission.work import Size
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelShuffle,
@@ -60,10 +64,29 @@ class TensorDispatch:
     kernel: TensorKernel
     operands: tuple[ir.Value, ...]
     sizes: tuple[int, ...]
+    """As in a type."""
     batch: int | None = None
     """What the kernel has for the size of the batch, where it isn't the first size."""
     touching: PoolingKernel | None = None
     """The kernel, where it says which pixels its workgroups touch."""
+    extents: Mapping[Size, int | ir.Value] = field(default_factory=dict)
+    """What the kernel is told beside the batch."""
+    dynamic: tuple[tuple[Size, ...], ...] | None = None
+    """Which of these the dynamic sizes of the operands and of the result are; by default the batch."""
+
+    @property
+    def signature(self) -> DispatchSignature:
+        """Of the dispatch."""
+        type_ = ir.RankedTensorType(self.operands[0].type)
+        result = ir.RankedTensorType.get(list(self.sizes), type_.element_type)
+        batch = None if type_.is_dynamic_dim(0) else self.batch or self.sizes[0]
+        extents = ((size, each if isinstance(each, int) else None) for size, each in self.extents.items())
+        stated = (*stated_batch(batch), *extents)
+        if self.dynamic is None:
+            return DispatchSignature.of(self.operands, result, stated)
+        types = [*(ir.RankedTensorType(each.type) for each in self.operands), result]
+        *operands, made = map(DispatchTensor, types, self.dynamic)
+        return DispatchSignature(tuple(operands), made, stated)
 
 
 @dataclass(frozen=True)
@@ -87,9 +110,14 @@ def dispatch_of(operation: TensorOperation, target: CpuTarget) -> TensorDispatch
 def _channels_last(operation: ChannelsLast | ChannelShuffle, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 
-    type_ = ir.RankedTensorType(operation.image.type)
+    image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
     batch, channels, *size = type_.shape
-    return TensorDispatch(ImageTransposition.of(type_, target), (operation.image,), (batch, *size, channels))
+    kernel, sizes = ImageTransposition.of(type_, target), (batch, *size, channels)
+    if kernel.pixels is not None:
+        return TensorDispatch(kernel, (image,), sizes)
+    extents = {Size("input", dimension): size_of(image, 2 + dimension) for dimension in range(len(size))}
+    dynamic = image_tensor(type_, "input", channels_first=True).dynamic
+    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(dynamic, dynamic))
 
 
 def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason | None:
@@ -104,10 +132,25 @@ def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason |
 def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 
-    windows = operation.windows
-    sizes = (operation.image.type.shape[0], *windows.outputs, windows.channels)
-    kernel = PoolingKernel(windows, target)
-    return TensorDispatch(kernel, (operation.image,), sizes, touching=kernel)
+    image, like, kernel = operation.image, operation.like, PoolingKernel(operation.windows, target)
+    extents = {
+        Size(of, dimension): size_of(value, 1 + dimension)
+        for of, value in (("input", image), ("output", like))
+        for dimension in range(len(operation.windows.size))
+    }
+    tensors = [
+        image_tensor(value.type, of, channels_first=False)
+        for value, of in ((image, "input"), (like, "output"))
+    ]
+    sizes = (image.type.shape[0], *like.type.shape[1:])
+    return TensorDispatch(
+        kernel,
+        (image,),
+        sizes,
+        touching=None if None in operation.windows.outputs else kernel,
+        extents=extents,
+        dynamic=tuple(tensor.dynamic for tensor in tensors),
+    )
 
 
 def _row_softmax(operation: RowSoftmax, target: CpuTarget) -> TensorDispatch:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -49,6 +51,11 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
     return None
 
 
+def _misfit_of_channels_last(operation: ChannelsLast) -> Reason | None:
+    sizes = ir.RankedTensorType(operation.image.type).shape[1:]
+    return "its sizes are known only at run time" if any(map(is_dynamic, sizes)) else None
+
+
 def _misfit_of_rows(length: int) -> Reason | None:
     if length < _LEAST_ROW:
         return f"rows of {length} elements are few for a thread"
@@ -69,7 +76,7 @@ def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
 
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
-        ChannelsLast: lambda _: None,
+        ChannelsLast: _misfit_of_channels_last,
         ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
         RowSoftmax: lambda operation: _misfit_of_rows(operation.length),

@@ -16,7 +16,7 @@ from .windows import Windows
 
 @dataclass(frozen=True)
 class ChannelsLast:
-    """`N x C x H...` as `N x H... x C`. Only N may be dynamic."""
+    """`N x C x H...` as `N x H... x C`. C is static."""
 
     image: ir.Value
 
@@ -30,10 +30,12 @@ class ChannelShuffle:
 
 @dataclass(frozen=True)
 class MaxPooling:
-    """The maxima of windows of `N x H x W x C`. Only N may be dynamic."""
+    """The maxima of windows of `N x H x W x C`, of which C is static."""
 
     image: ir.Value
     windows: Windows
+    like: ir.Value
+    """A tensor of the sizes that the maxima have."""
 
 
 @dataclass(frozen=True)

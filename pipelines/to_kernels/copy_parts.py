@@ -47,7 +47,7 @@ def _copy(slice_: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     pixels = _pixels(slice_)
     if pixels is None or not _is_transformed(slice_):
         return
-    pooling = MaxPooling(slice_.operands[0], pixels)
+    pooling = MaxPooling(slice_.operands[0], pixels, slice_.results[0])
     if backend.misfit(pooling) is not None:
         return
     with slice_.location, ir.InsertionPoint(slice_):
@@ -70,7 +70,8 @@ def _pixels(operation: ir.Operation) -> Windows | None:
     if not has_all or any(map(is_dynamic, (*extents, channels))) or set(strides) == {1}:
         return None
     low = tuple(-offset for offset in offsets)
-    return Windows(tuple(extents), channels, (1,) * len(extents), strides, low, sizes)
+    one, none = (1,) * len(extents), (0,) * len(extents)
+    return Windows(tuple(extents), channels, one, strides, low, none, sizes)
 
 
 def _is_transformed(slice_: ir.Operation) -> bool:

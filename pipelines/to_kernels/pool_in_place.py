@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -30,6 +30,7 @@ PASS_NAME = "winograd-pool-in-place"
 MAX_WINDOW = 25
 """Elements up to which the maximum of a window is written out."""
 _POOLING = "linalg.pooling_nhwc_max"
+_UNKNOWN = "its sizes are known only at run time"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class _Pooling:
     source: ir.Value
     windows: Windows
     copies: bool
+    is_static: bool
+    """Whether rows and columns are known at compile time."""
 
 
 @register_pass(PASS_NAME)
@@ -47,8 +50,8 @@ class PoolInPlace:
 
     IREE copies an image that is padded into a larger one, and then reduces windows one element after the
     other. An element outside of the image is minus infinity, in place of which the nearest one inside can be
-    read, which the window has, too. Rewritten is pooling of f32 over windows of at most 25 neighbours of
-    images of static size. On GPUs a thread reads all elements of its windows.
+    read, which the window has, too. Rewritten is pooling of f32 over windows of at most 25 neighbours. On
+    GPUs a thread reads all elements of its windows, of images of static size.
 
         %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield -inf } : ... to tensor<1x114x114x64xf32>
         %r = linalg.pooling_nhwc_max {strides = 2} ins(%p, %w : ..., tensor<3x3xf32>) outs(%of_minus_infinity)
@@ -59,7 +62,7 @@ class PoolInPlace:
           ... arith.maximumf ...
 
     On CPUs, where IREE fills and copies on few threads, pooling of a padded copy becomes a kernel; what isn't
-    padded stays.
+    padded stays, but for images whose sizes are known only at run time, of which IREE's loops are slow.
 
         %r = flow.dispatch @winograd_max_pool_3x3_56x56x64(%x)
     """
@@ -77,9 +80,12 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     if isinstance(matched, NoMatch):
         remark_left(PASS_NAME, matched)
         return
-    operation = MaxPooling(matched.source, matched.windows)
+    operation = MaxPooling(matched.source, matched.windows, pooling.operands[2])
     by_kernel = backend.misfit(operation) is None
-    if by_kernel and not matched.copies:
+    if by_kernel and matched.is_static and not matched.copies:
+        return
+    if not by_kernel and not matched.is_static:
+        remark_left(PASS_NAME, NoMatch(pooling, _UNKNOWN))
         return
     with pooling.location, ir.InsertionPoint(pooling):
         maxima = lowering.compute(operation) if by_kernel else _read_by_thread(matched)
@@ -89,7 +95,8 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
 
 def _read_by_thread(pooling: _Pooling) -> ir.Value:
     windows, type_ = pooling.windows, ir.RankedTensorType(pooling.source.type)
-    sizes = [size_of(pooling.source, 0), *windows.outputs, windows.channels]
+    outputs = [outputs for outputs in windows.outputs if outputs is not None]
+    sizes = [size_of(pooling.source, 0), *outputs, windows.channels]
     return build_elementwise([], tensor.empty(sizes, type_.element_type), _maximum_of(pooling))
 
 
@@ -119,7 +126,7 @@ def _position(windows: Windows, window: ir.Value, dimension: int, element: int) 
     if offset < 0:
         position = arith.maxsi(position, index_constant(0))
     extent = windows.extents[dimension]
-    if windows.first(dimension, windows.outputs[dimension] - 1) + element >= extent:
+    if extent is not None and windows.ends_behind(dimension, element):
         position = arith.minsi(position, index_constant(extent - 1))
     return position
 
@@ -132,9 +139,9 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     ).element_type != ir.F32Type.get(context=pooling.context):
         return NoMatch(pooling, "it does more than to compare f32")
     size = tuple(ir.RankedTensorType(window.type).shape)
-    outputs = tuple(ir.RankedTensorType(init.type).shape[1:-1])
-    if any(map(is_dynamic, (*ir.RankedTensorType(image.type).shape[1:], *outputs, *size))):
-        return NoMatch(pooling, "its sizes are known only at run time")
+    outputs = _known(ir.RankedTensorType(init.type).shape[1:-1])
+    if any(map(is_dynamic, (ir.RankedTensorType(image.type).shape[-1], *size))):
+        return NoMatch(pooling, _UNKNOWN)
     if prod(size) > MAX_WINDOW:
         return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
     if any(each != 1 for each in _steps(pooling, "dilations")):
@@ -142,18 +149,23 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     if not _is_lowest(init):
         return NoMatch(pooling, "it begins with something else than minus infinity")
     strides = _steps(pooling, "strides")
-    source, low, copies = image, (0,) * len(size), False
+    source, low, high, copies = image, (0,) * len(size), (0,) * len(size), False
     pad = defining_operation(image)
     if pad is not None and pad.name == "tensor.pad":
         padding = match_pad(pad, -inf)
         if isinstance(padding, NoMatch):
             return padding
-        source, low, copies = padding.source, padding.low, True
+        source, low, high, copies = padding.source, padding.low, padding.high, True
     _, *extents, channels = ir.RankedTensorType(source.type).shape
-    windows = Windows(tuple(extents), channels, size, strides, low, outputs)
+    windows = Windows(_known(extents), channels, size, strides, low, high, outputs)
     if not all(map(windows.has_element, range(len(size)))):
         return NoMatch(pooling, "a window lies outside of the image")
-    return _Pooling(source, windows, copies)
+    return _Pooling(source, windows, copies, None not in (*windows.extents, *outputs))
+
+
+def _known(sizes: Sequence[int]) -> tuple[int | None, ...]:
+    """Sizes of a tensor's type, None for those known only at run time."""
+    return tuple(None if is_dynamic(size) else size for size in sizes)
 
 
 def _steps(pooling: ir.Operation, name: str) -> tuple[int, ...]:

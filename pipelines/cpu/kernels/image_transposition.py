@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -16,8 +16,9 @@ from iree.winograd.pipelines.cpu.processor.transposition import (
     copy_transposed,
 )
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 BLOCK_ELEMENTS = 4096
@@ -32,48 +33,80 @@ class ImageTransposition:
     """
 
     channels: int
-    pixels: int
-    """Of an image."""
+    pixels: int | None
+    """Of an image; None where they are known only at run time."""
     images: int
     """Of a workgroup."""
     target: CpuTarget
 
     @staticmethod
     def of(image: ir.RankedTensorType, target: CpuTarget) -> ImageTransposition:
-        """That of `N x C x H...`, of which only N may be dynamic."""
+        """That of `N x C x H...`, of which C is static."""
         batch, channels, *size = image.shape
-        most = 1 if is_dynamic(batch) else max(1, BLOCK_ELEMENTS // (channels * prod(size)))
+        pixels = None if any(map(is_dynamic, size)) else prod(size)
+        if pixels is None or is_dynamic(batch):
+            return ImageTransposition(channels, pixels, 1, target)
+        most = max(1, BLOCK_ELEMENTS // (channels * pixels))
         images = next(images for images in range(most, 0, -1) if batch % images == 0)
-        return ImageTransposition(channels, prod(size), images, target)
+        return ImageTransposition(channels, pixels, images, target)
 
     @property
     def name(self) -> str:
-        return f"winograd_channels_last_{self.pixels}x{self.channels}"
+        return f"winograd_channels_last_{self.pixels or 'any'}x{self.channels}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of pixels of all images."""
-        return sizes.batch // self.images * self._blocks, Index(1)
+        return sizes.batch // self.images * self._blocks(sizes), Index(1)
 
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        number, block = work.workgroup[0] // self._blocks, work.workgroup[0] % self._blocks
-        # The last block overlaps its neighbour rather than be cut short.
-        pixel = (block * self._block).minimum(self.pixels - self._block)
-        extents, width = (self.channels, self._block), self.target.vector_width
-        is_interleaved = self.channels <= MAX_INTERLEAVED_CHANNELS and self._block >= width
-        copy = copy_interleaved if is_interleaved else copy_transposed
+        blocks, pixels = self._blocks(work.sizes), self._pixels(work.sizes)
+        number, block = work.workgroup[0] // blocks, work.workgroup[0] % blocks
         with loop(self.images, name="image") as i:
-            first_image = (number * self.images + i) * (self.channels * self.pixels)
-            source = Lines(image, first_image + pixel, self.pixels)
-            target = Lines(output, first_image + pixel * self.channels, self.channels)
-            copy(source, target, extents, width)
+            first_image = (number * self.images + i) * (pixels * self.channels)
+
+            def copy(pixel: Index, count: int) -> None:
+                source = Lines(image, first_image + pixel, pixels.known or pixels)
+                target = Lines(output, first_image + pixel * self.channels, self.channels)
+                self._copy(source, target, count)
+
+            # The last block overlaps its neighbour rather than be cut short.
+            pixel = block * self._block
+            when(
+                pixels.at_least(self._block),
+                lambda: copy(pixel.minimum(pixels - self._block), self._block),
+                lambda: self._copy_few(pixels, copy),
+            )
+
+    def _copy_few(self, pixels: Index, copy: Callable[[Index, int], None]) -> None:
+        """Emits it for an image of fewer pixels than a workgroup takes, by vectors or one by one."""
+        width = self.target.vector_width
+
+        def by_vectors() -> None:
+            with loop(pixels, width, "pixel") as pixel:
+                copy(pixel.minimum(pixels - width), width)
+
+        def one_by_one() -> None:
+            with loop(pixels, name="pixel") as pixel:
+                copy(pixel, 1)
+
+        when(pixels.at_least(width), by_vectors, one_by_one)
+
+    def _copy(self, source: Lines, target: Lines, pixels: int) -> None:
+        width = self.target.vector_width
+        is_interleaved = self.channels <= MAX_INTERLEAVED_CHANNELS and pixels >= width
+        copy = copy_interleaved if is_interleaved else copy_transposed
+        copy(source, target, (self.channels, pixels), width)
+
+    def _pixels(self, sizes: Sizes) -> Index:
+        return product(sizes.spatial("input")) if self.pixels is None else Index(self.pixels)
 
     @property
     def _block(self) -> int:
         """Pixels of a workgroup: whole vectors, but for images smaller than one."""
         width = self.target.vector_width
-        return min(self.pixels, max(1, BLOCK_ELEMENTS // self.channels // width) * width)
+        block = max(1, BLOCK_ELEMENTS // self.channels // width) * width
+        return block if self.pixels is None else min(self.pixels, block)
 
-    @property
-    def _blocks(self) -> int:
-        return ceil_div(self.pixels, self._block)
+    def _blocks(self, sizes: Sizes) -> Index:
+        return ceildiv(self._pixels(sizes), self._block)

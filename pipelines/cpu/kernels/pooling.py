@@ -12,8 +12,8 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
-from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.problems.windows import Windows
+from iree.winograd.pipelines.emission.work import Size, Sizes, Work
+from iree.winograd.pipelines.problems.windows import Windows, known_sizes
 
 
 @dataclass(frozen=True)
@@ -28,33 +28,37 @@ class PoolingKernel:
 
     @property
     def name(self) -> str:
-        height, width = self.windows.outputs
+        outputs = "x".join("any" if each is None else str(each) for each in self.windows.outputs)
         size = "x".join(map(str, self.windows.size))
-        return f"winograd_max_pool_{size}_{height}x{width}x{self.windows.channels}"
+        return f"winograd_max_pool_{size}_{outputs}x{self.windows.channels}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of windows of all images."""
-        return sizes.batch * self.windows.outputs[0], Index(1)
+        return sizes.batch * sizes[Size("output", 0)], Index(1)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
-        """Those of a workgroup."""
-        windows, columns = self.windows, self.windows.outputs[1]
-        image, row = divmod(number, windows.outputs[0])
+        """Those of a workgroup, of an image of known size."""
+        windows = self.windows
+        extents, outputs = (known_sizes(each) for each in (windows.extents, windows.outputs))
+        image, row = divmod(number, outputs[0])
         first = windows.first(0, row)
         bounds = (ImageRow(image, each) for each in (first, first + windows.size[0] - 1))
-        begin, last = (bound.pixel(windows.extents) for bound in bounds)
-        written = range(number * columns, (number + 1) * columns)
-        return TouchedPixels(range(begin, last + windows.extents[1]), written)
+        begin, last = (bound.pixel(extents) for bound in bounds)
+        written = range(number * outputs[1], (number + 1) * outputs[1])
+        return TouchedPixels(range(begin, last + extents[1]), written)
 
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""
         windows = self.windows
         width = vector_width_for(windows.channels, self.target.vector_width)
-        number, row = work.workgroup[0] // windows.outputs[0], work.workgroup[0] % windows.outputs[0]
+        outputs, extents = work.sizes.spatial("output"), work.sizes.spatial("input")
+        number, row = work.workgroup[0] // outputs[0], work.workgroup[0] % outputs[0]
         with named("row"):
-            rows = [self._position(row, 0, element) for element in range(windows.size[0])]
-        with loop(windows.outputs[1], name="column") as column:
-            columns = [self._position(column, 1, element) for element in range(windows.size[1])]
+            rows = [self._position(row, extents[0], 0, element) for element in range(windows.size[0])]
+        with loop(outputs[1], name="column") as column:
+            columns = [
+                self._position(column, extents[1], 1, element) for element in range(windows.size[1])
+            ]
             with named("element"):
                 elements = [image.offset([number, h, w, 0]) for h, w in product(rows, columns)]
             target = output.offset([number, row, column, 0])
@@ -68,12 +72,12 @@ class PoolingKernel:
 
             for_each_vector(windows.channels, width, pool, "channel")
 
-    def _position(self, window: Index, dimension: int, element: int) -> Index:
+    def _position(self, window: Index, extent: Index, dimension: int, element: int) -> Index:
         """Where the image has an element of a window, or the nearest one to it."""
-        windows, last = self.windows, self.windows.outputs[dimension] - 1
+        windows = self.windows
         position = window * windows.strides[dimension] + (element - windows.low[dimension])
-        if windows.first(dimension, 0) + element < 0:
+        if windows.begins_before(dimension, element):
             position = position.maximum(0)
-        if windows.first(dimension, last) + element >= windows.extents[dimension]:
-            position = position.minimum(windows.extents[dimension] - 1)
+        if windows.ends_behind(dimension, element):
+            position = position.minimum(extent - 1)
         return position

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import iree.winograd
 import numpy as np
+import numpy.typing as npt
 import pytest
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -50,6 +51,52 @@ def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
         "cpu",
         [],
     )
+    expect_exact(compiled, shape, weights)
+
+
+@pytest.mark.parametrize("channels", [3, 5, 20, 130])
+def test_takes_an_image_of_any_size(channels: int) -> None:
+    """Below a vector and below a workgroup's pixels, none, and a batch of any size beside."""
+    image, last = f"?x{channels}x?x?xf32", f"?x?x?x{channels}xf32"
+    weights = np.random.default_rng(1).integers(-100, 100, (channels, 8)).astype(np.float32)
+    compiled = compile_rewritten(
+        f"""
+    func.func @main(%x: tensor<{image}>) -> tensor<?x?x?x8xf32> {{
+      %zero = arith.constant 0.0 : f32
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c3 = arith.constant 3 : index
+      %n = tensor.dim %x, %c0 : tensor<{image}>
+      %h = tensor.dim %x, %c2 : tensor<{image}>
+      %w = tensor.dim %x, %c3 : tensor<{image}>
+      %before_h = arith.subi %h, %c1 : index
+      %before_w = arith.subi %w, %c1 : index
+      %steps_h = arith.floordivsi %before_h, %c2 : index
+      %steps_w = arith.floordivsi %before_w, %c2 : index
+      %oh = arith.addi %steps_h, %c1 : index
+      %ow = arith.addi %steps_w, %c1 : index
+      %weights = arith.constant dense<{[[weights.tolist()]]}> : tensor<1x1x{channels}x8xf32>
+      %e = tensor.empty(%n, %h, %w) : tensor<{last}>
+      %t = linalg.transpose ins(%x : tensor<{image}>) outs(%e : tensor<{last}>) permutation = [0, 2, 3, 1]
+      %f = tensor.empty(%n, %oh, %ow) : tensor<?x?x?x8xf32>
+      %z = linalg.fill ins(%zero : f32) outs(%f : tensor<?x?x?x8xf32>) -> tensor<?x?x?x8xf32>
+      %r = linalg.conv_2d_nhwc_hwcf {{strides = dense<2> : tensor<2xi64>}}
+        ins(%t, %weights : tensor<{last}>, tensor<1x1x{channels}x8xf32>)
+        outs(%z : tensor<?x?x?x8xf32>) -> tensor<?x?x?x8xf32>
+      return %r : tensor<?x?x?x8xf32>
+    }}""",
+        "cpu",
+        [],
+    )
+    assert f"winograd_channels_last_anyx{channels}".encode() in compiled
+    for shape in [(1, 1, 1), (2, 1, 3), (1, 3, 7), (2, 5, 9), (3, 40, 33), (1, 0, 4), (0, 3, 3)]:
+        batch, *size = shape
+        expect_exact(compiled, (batch, channels, *size), weights)
+
+
+def expect_exact(compiled: bytes, shape: tuple[int, ...], weights: npt.NDArray[np.float32]) -> None:
+    """Whether every other pixel of an image that begins anywhere has its channels summed by weights."""
     numbers = np.random.default_rng(0).integers(-100, 100, shape).astype(np.float32)
     memory = np.empty(numbers.nbytes + 2 * BUFFER_ALIGNMENT, np.uint8)
     first = -memory.ctypes.data % BUFFER_ALIGNMENT + 4

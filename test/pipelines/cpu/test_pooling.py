@@ -13,25 +13,41 @@ from wide import sampled
 Array = npt.NDArray[np.float32]
 
 
-def program(batch: str, size: tuple[int, int], channels: int, window: int, stride: int, padding: int) -> str:
-    """MLIR of pooling behind a pointwise convolution by the unit matrix."""
-    height, width = size
-    padded = [extent + 2 * padding for extent in size]
-    outputs = [(extent - window) // stride + 1 for extent in padded]
+def program(
+    batch: str, size: tuple[int, int] | None, channels: int, window: int, stride: int, padding: int
+) -> str:
+    """MLIR of pooling behind a pointwise convolution by the unit matrix; images may have any size for None."""
+    height, width = size or ("?", "?")
+    padded = [extent + 2 * padding for extent in size] if size else ["?", "?"]
+    outputs = [(extent - window) // stride + 1 for extent in padded] if size else ["?", "?"]
     image = f"tensor<{batch}x{height}x{width}x{channels}xf32>"
     larger = f"tensor<{batch}x{padded[0]}x{padded[1]}x{channels}xf32>"
     result = f"tensor<{batch}x{outputs[0]}x{outputs[1]}x{channels}xf32>"
     unit = np.eye(channels, dtype=np.float32).tobytes().hex().upper()
     filters = f"tensor<1x1x{channels}x{channels}xf32>"
-    size_ = "%n" if batch == "?" else ""
+    batches = ["%n"] if batch == "?" else []
+    image_sizes, result_sizes = (
+        ", ".join([*batches, *(f"%{of}_{d}" for d in (0, 1) if size is None)]) for of in ("size", "outputs")
+    )
+    arithmetic = "".join(
+        f"""
+      %d{d} = arith.constant {d + 1} : index
+      %size_{d} = tensor.dim %x, %d{d} : {image}
+      %beyond_{d} = arith.addi %size_{d}, %rest : index
+      %steps_{d} = arith.floordivsi %beyond_{d}, %stride : index
+      %outputs_{d} = arith.addi %steps_{d}, %d0 : index"""
+        for d in (0, 1)
+    )
     return f"""
     func.func @main(%x: {image}) -> {result} {{
       %zero = arith.constant 0.0 : f32
       %lowest = arith.constant 0xFF800000 : f32
       %c0 = arith.constant 0 : index
       %n = tensor.dim %x, %c0 : {image}
+      %rest = arith.constant {2 * padding - window} : index
+      %stride = arith.constant {stride} : index{arithmetic}
       %f = arith.constant dense<"0x{unit}"> : {filters}
-      %e = tensor.empty({size_}) : {image}
+      %e = tensor.empty({image_sizes}) : {image}
       %z = linalg.fill ins(%zero : f32) outs(%e : {image}) -> {image}
       %c = linalg.conv_2d_nhwc_hwcf ins(%x, %f : {image}, {filters}) outs(%z : {image}) -> {image}
       %p = tensor.pad %c low[0, {padding}, {padding}, 0] high[0, {padding}, {padding}, 0] {{
@@ -39,7 +55,7 @@ def program(batch: str, size: tuple[int, int], channels: int, window: int, strid
         tensor.yield %lowest : f32
       }} : {image} to {larger}
       %w = tensor.empty() : tensor<{window}x{window}xf32>
-      %b = tensor.empty({size_}) : {result}
+      %b = tensor.empty({result_sizes}) : {result}
       %i = linalg.fill ins(%lowest : f32) outs(%b : {result}) -> {result}
       %r = linalg.pooling_nhwc_max {{strides = dense<{stride}> : tensor<2xi64>}}
         ins(%p, %w : {larger}, tensor<{window}x{window}xf32>) outs(%i : {result}) -> {result}
@@ -53,7 +69,8 @@ def maxima(image: Array, window: int, stride: int, padding: int) -> Array:
     rows, columns = (range(0, padded.shape[axis] - window + 1, stride) for axis in (1, 2))
     result = np.empty((image.shape[0], len(rows), len(columns), image.shape[3]), np.float32)
     for (i, row), (j, column) in product(enumerate(rows), enumerate(columns)):
-        result[:, i, j] = padded[:, row : row + window, column : column + window].max(axis=(1, 2))
+        taken = padded[:, row : row + window, column : column + window]
+        result[:, i, j] = taken.max(axis=(1, 2), initial=-np.inf)
     return result
 
 
@@ -73,6 +90,23 @@ def test_pools_padded_images(case: tuple[str, int, tuple[int, int, int]]) -> Non
     for threads in (1, 2):
         result = np.asarray(iree.winograd.load(compiled, threads=threads)(image))
         np.testing.assert_array_equal(result, maxima(image, window, stride, padding))
+
+
+@pytest.mark.parametrize(
+    ("batch", "channels", "pooling"),
+    [("1", 21, (3, 2, 1)), ("?", 5, (2, 2, 0)), ("1", 16, (5, 1, 2)), ("?", 3, (1, 2, 0))],
+)
+def test_pools_images_of_any_size(batch: str, channels: int, pooling: tuple[int, int, int]) -> None:
+    compiled = iree.winograd.compile(program(batch, None, channels, *pooling), threads=1, strict=True)
+    assert b"winograd_max_pool" in compiled
+    run = iree.winograd.load(compiled, device="local-sync")
+    random, (window, _, padding) = np.random.default_rng(0), pooling
+    for size in [(1, 1), (1, 13), (7, 1), (2, 2), (11, 5), (31, 40), (0, 5)]:
+        if min(size) + 2 * padding < window:
+            continue
+        for images in {1, 1 if batch == "1" else 3, 1 if batch == "1" else 0}:
+            image = random.uniform(-1, 1, (images, *size, channels)).astype(np.float32)
+            np.testing.assert_array_equal(np.asarray(run(image)), maxima(image, *pooling))
 
 
 def test_keeps_what_is_not_a_number() -> None:

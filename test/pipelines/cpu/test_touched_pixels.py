@@ -175,7 +175,7 @@ def test_spans_hold_what_workgroups_touch(shape: ConvolutionShape, threads: int)
 def test_spans_hold_what_pooling_touches(size: int, stride: int, low: int) -> None:
     extents = (13, 11)
     rows, columns = ((extent + 2 * low - size) // stride + 1 for extent in extents)
-    windows = Windows(extents, 8, (size, size), (stride, stride), (low, low), (rows, columns))
+    windows = Windows(extents, 8, (size, size), (stride, stride), (low, low), (low, low), (rows, columns))
     kernel = PoolingKernel(windows, TARGET)
     for image, row in product(range(3), range(rows)):
         number = image * rows + row
