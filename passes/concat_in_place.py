@@ -5,6 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import extract_channels, insert_channels
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
@@ -25,8 +26,8 @@ class ConcatInPlace:
     transpose all parts, and the whole back. Where a concatenation is concatenated with more, as in dense
     blocks, all parts go to the tensor of the last one, and what uses an earlier one reads a slice of it, as
     it is by then: later parts leave earlier ones as they are. Concatenations without a result of an output
-    transform, of other dimensions than the last, or of sizes known only at run time stay. Earlier ones that
-    are used in other blocks keep a tensor of their own.
+    transform, of other dimensions than the last, or of numbers of channels known only at run time stay.
+    Earlier ones that are used in other blocks keep a tensor of their own.
 
         %c = tensor.concat dim(3) %x, %y : (tensor<1x7x7x8xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x12xf32>
         %d = tensor.concat dim(3) %c, %z : (tensor<1x7x7x12xf32>, tensor<1x7x7x4xf32>) -> tensor<1x7x7x16xf32>
@@ -78,13 +79,16 @@ def _match_chain(concatenation: ir.Operation) -> list[ir.Operation] | NoMatch | 
 
 
 def _match_channels(concatenation: ir.Operation) -> NoMatch | None:
-    """Why what is concatenated aren't channels of images of static shape; None where they are."""
-    values = (*concatenation.operands, *concatenation.results)
-    shapes = [ir.RankedTensorType(value.type).shape for value in values]
-    if any(is_dynamic(size) for shape in shapes for size in shape):
-        return NoMatch(concatenation, "its sizes are known only at run time")
-    if concatenation.attributes["dim"].value != len(shapes[0]) - 1:
+    """Why what is concatenated aren't channels of images, of static numbers; None where they are."""
+    shape, *parts = (
+        ir.RankedTensorType(value.type).shape for value in (*concatenation.results, *concatenation.operands)
+    )
+    if concatenation.attributes["dim"].value != len(shape) - 1:
         return NoMatch(concatenation, "it concatenates another dimension than channels, the last")
+    if any(is_dynamic(part[-1]) for part in (shape, *parts)):
+        return NoMatch(concatenation, "its channels are known only at run time")
+    if any(part[:-1] != shape[:-1] for part in parts):
+        return NoMatch(concatenation, "sizes of its parts are known at compile time of some only")
     return None
 
 
@@ -107,7 +111,8 @@ def _write_in_place(chain: list[ir.Operation]) -> None:
     """Replace what uses the results of `chain`, whose operations stay."""
     result_type = ir.RankedTensorType(chain[-1].results[0].type)
     with chain[0].location, ir.InsertionPoint(chain[0]):
-        whole = tensor.empty(list(result_type.shape), result_type.element_type)
+        sizes = [*shape_of(chain[0].operands[0])[:-1], result_type.shape[-1]]
+        whole = tensor.empty(sizes, result_type.element_type)
     first_channel = 0
     for number, concatenation in enumerate(chain):
         with concatenation.location, ir.InsertionPoint(concatenation):
@@ -129,6 +134,6 @@ def _read_slices(result: ir.Value, whole: ir.Value, chain: list[ir.Operation], n
         uses = [use for use in uses if not chain[number + 1].is_before_in_block(use[0])]
     if not uses:
         return
-    part = extract_channels(ChannelSlice(whole), ir.RankedTensorType(result.type).shape)
+    part = extract_channels(ChannelSlice(whole), ir.RankedTensorType(result.type).shape[-1])
     for user, position in uses:
         user.operands[position] = part

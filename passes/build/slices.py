@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice
 
 Size: TypeAlias = "int | ir.Value"
@@ -49,14 +50,19 @@ def padded(
 
 
 def insert_channels(part: ir.Value, destination: ChannelSlice) -> ir.Value:
-    """Build the insertion of all of `part` into its channels of the destination, both of static shape."""
-    shape = list(ir.RankedTensorType(part.type).shape)
-    return inserted(part, destination.whole, [0] * (len(shape) - 1) + [destination.first], shape)
+    """Build the insertion of all of `part` into its channels of the destination, both of static numbers."""
+    sizes = _sizes_of_channels(destination, part.type.shape[-1])
+    return inserted(part, destination.whole, [0] * (len(sizes) - 1) + [destination.first], sizes)
 
 
-def extract_channels(source: ChannelSlice, shape: Sequence[int]) -> ir.Value:
-    """Build the tensor of a static shape that is a slice of the source's channels."""
-    return extracted(source.whole, [0] * (len(shape) - 1) + [source.first], shape)
+def extract_channels(source: ChannelSlice, channels: int) -> ir.Value:
+    """Build the tensor of so many of the source's channels."""
+    sizes = _sizes_of_channels(source, channels)
+    return extracted(source.whole, [0] * (len(sizes) - 1) + [source.first], sizes)
+
+
+def _sizes_of_channels(slice_: ChannelSlice, channels: int) -> list[Size]:
+    return [*shape_of(slice_.whole)[:-1], channels]
 
 
 def _divided(sizes: Sequence[Size]) -> tuple[list[int], list[ir.Value]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.named import build_named
-from iree.winograd.passes.match.sizes import source_of_size, stated_size
+from iree.winograd.passes.match.sizes import source_of_size, stated_size, transforms_of
 
 
 def index_constant(number: int) -> ir.Value:
@@ -16,12 +16,37 @@ def index_constant(number: int) -> ir.Value:
 def size_of(value: ir.Value, dimension: int) -> int | ir.Value:
     """The size of a tensor's dimension: a number, or an `index` value where it is known only at run time.
 
-    Such a value is found as far up as the size is the same, so that it doesn't depend on what a rewrite
-    replaces.
+    Such a value is found as far up as the size is the same, or follows from that of a convolution's input, so
+    that it doesn't depend on what a rewrite replaces.
     """
     source = source_of_size(value, dimension)
     size = stated_size(source, dimension)
-    return tensor.dim(source, index_constant(dimension)) if size is None else size
+    if size is not None:
+        return size
+    outputs = _outputs_along(source, dimension)
+    return tensor.dim(source, index_constant(dimension)) if outputs is None else outputs
+
+
+def _outputs_along(value: ir.Value, dimension: int) -> ir.Value | None:
+    """Build the number of a convolution's outputs along a dimension of its result; None for other values."""
+    transforms = transforms_of(value)
+    if transforms is None:
+        return None
+    output, images = transforms
+    spatial = dimension - (2 if output.channels_first else 1)
+    decomposition = output.decomposition
+    if spatial not in range(len(decomposition.step)):
+        return None
+    extent = size_of(images.input, spatial + (2 if images.channels_first else 1))
+    assert not isinstance(extent, int), "a known input has known outputs"
+    stride = decomposition.step[spatial]
+    window = (decomposition.kernel_size[spatial] - 1) * decomposition.dilation[spatial] + 1
+    added = images.padding_low[spatial] + images.padding_high[spatial] - window + stride
+    spanned = arith.addi(extent, index_constant(added)) if added else extent
+    if added < 0:
+        # Of too few elements there are no outputs.
+        spanned = arith.maxsi(spanned, index_constant(0))
+    return spanned if stride == 1 else arith.divui(spanned, index_constant(stride))
 
 
 def shape_of(value: ir.Value) -> list[int | ir.Value]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.navigation import defining_operation
-from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.sizes import is_dynamic, is_size_of
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ def match_extract(value: ir.Value) -> ChannelSlice:
     operation = defining_operation(value)
     if operation is None or operation.name != "tensor.extract_slice":
         return ChannelSlice(value)
-    first = _first_channel(operation, operation.operands[0].type.shape, value.type.shape)
+    first = _first_channel(operation, operation.operands[0], value)
     return ChannelSlice(value) if first is None else ChannelSlice(operation.operands[0], first)
 
 
@@ -32,7 +31,7 @@ def match_insert(operation: ir.Operation) -> ChannelSlice | None:
     if operation.name != "tensor.insert_slice":
         return None
     source, destination = operation.operands[0], operation.operands[1]
-    first = _first_channel(operation, destination.type.shape, source.type.shape)
+    first = _first_channel(operation, destination, source)
     return None if first is None else ChannelSlice(destination, first)
 
 
@@ -43,11 +42,17 @@ def overlap(one: ChannelSlice, one_size: int, other: ChannelSlice, other_size: i
     return one.first < other.first + other_size and other.first < one.first + one_size
 
 
-def _first_channel(operation: ir.Operation, whole: Sequence[int], part: Sequence[int]) -> int | None:
-    """The offset in the last dimension of a slice that has all of the others."""
+def _first_channel(operation: ir.Operation, whole: ir.Value, part: ir.Value) -> int | None:
+    """The offset in the last dimension of a slice that has all of the others, of known sizes or not."""
     offsets = list(operation.attributes["static_offsets"])
     sizes, strides = list(operation.attributes["static_sizes"]), list(operation.attributes["static_strides"])
-    if any(map(is_dynamic, (*whole, *offsets, *sizes))) or set(strides) != {1} or sizes != list(part):
+    shape = list(whole.type.shape)
+    is_known = not any(map(is_dynamic, (*offsets, shape[-1], sizes[-1])))
+    if not is_known or set(strides) != {1} or sizes != list(part.type.shape) or any(offsets[:-1]):
         return None
-    covers_others = not any(offsets[:-1]) and sizes[:-1] == list(whole)[:-1]
-    return int(offsets[-1]) if covers_others else None
+    if sizes[:-1] != shape[:-1]:
+        return None
+    unknown = [dimension for dimension, size in enumerate(sizes) if is_dynamic(size)]
+    stated = list(operation.operands)[1 if operation.name == "tensor.extract_slice" else 2 :]
+    covers = all(is_size_of(size, whole, each) for size, each in zip(stated, unknown, strict=True))
+    return int(offsets[-1]) if covers else None

@@ -17,14 +17,24 @@ def is_size_of(size: ir.Value, value: ir.Value, dimension: int) -> bool:
 
 
 def stated_size(value: ir.Value, dimension: int) -> int | ir.Value | None:
-    """The size that a tensor's type or, for an empty one, the operation that makes it says."""
+    """The size that a tensor's type says, or the operation that makes it: an empty one, or a kernel's."""
     shape = ir.RankedTensorType(value.type).shape
     if not is_dynamic(shape[dimension]):
         return int(shape[dimension])
     operation = defining_operation(value)
-    if operation is None or operation.name != "tensor.empty":
+    if operation is None:
         return None
-    return operation.operands[sum(map(is_dynamic, shape[:dimension]))]
+    before = sum(map(is_dynamic, shape[:dimension]))
+    if operation.name == "tensor.empty":
+        return operation.operands[before]
+    if operation.name == "tensor.extract_slice":
+        whole = operation.operands[0]
+        is_placed = not any(map(is_dynamic, operation.attributes["static_offsets"]))
+        return operation.operands[1 + before] if is_placed and whole.type.rank == len(shape) else None
+    if operation.name == "flow.dispatch" and len(operation.results) == 1:
+        # Its last operands are the sizes of its result.
+        return operation.operands[len(operation.operands) - sum(map(is_dynamic, shape)) + before]
+    return None
 
 
 def source_of_size(value: ir.Value, dimension: int) -> ir.Value:
@@ -69,10 +79,19 @@ def _operand_of_size(value: ir.Value, dimension: int) -> ir.Value | None:
     if operation.name == "tensor.pad":
         low, high = operation.attributes["static_low"], operation.attributes["static_high"]
         return operation.operands[0] if low[dimension] == high[dimension] == 0 else None
-    if operation.name == ops.OutputTransformOp.OPERATION_NAME and dimension == 0:
+    if dimension == 0 and (transforms := transforms_of(value)) is not None:
         # Images: those of the input whose transform was multiplied.
-        product = defining_operation(operation.operands[0])
-        transform = None if product is None else defining_operation(product.operands[0])
-        if transform is not None and transform.name == ops.InputTransformOp.OPERATION_NAME:
-            return transform.operands[0]
+        return transforms[1].input
     return None
+
+
+def transforms_of(value: ir.Value) -> tuple[ops.OutputTransformOp, ops.InputTransformOp] | None:
+    """The transform that makes a convolution's output, and that of its input; None for another value."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != ops.OutputTransformOp.OPERATION_NAME:
+        return None
+    product = defining_operation(operation.operands[0])
+    transform = None if product is None else defining_operation(product.operands[0])
+    if transform is None or transform.name != ops.InputTransformOp.OPERATION_NAME:
+        return None
+    return ops.OutputTransformOp(operation), ops.InputTransformOp(transform)

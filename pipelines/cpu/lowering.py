@@ -333,6 +333,9 @@ def _size_of_group(group: ConvolutionGroup, size: Size) -> ir.Value:
     image, shape = group.input_transform.input, group.shape
     if size == BATCH:
         return _as_value(size_of(image, 0))
+    if size.of == "output" and group.insertion is not None:
+        # The same value for all parts: later ones have it for the tensor's.
+        return _as_value(size_of(group.insertion.operands[1], 1 + size.dimension))
     first = 2 if shape.input_channels_first else 1
     extent = _as_value(size_of(image, first + size.dimension))
     return extent if size.of == "input" else output_extent(shape, size.dimension, Index(extent)).value

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from functools import cmp_to_key
 from itertools import combinations
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.build.slices import extract_channels
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend
 
@@ -60,10 +62,11 @@ def _insert_first(empty: ir.Operation) -> None:
         return
     first.sort(key=cmp_to_key(_compare_computations))
     uses = [(use.owner.operation, use.operand_number) for use in insertions[-1].results[0].uses]
-    empty.move_before(_computation(first[0]))
-    whole = empty.results[0]
+    whole = _empty_before(_computation(first[0]), empty.results[0].type)
+    sizes = list(whole.owner.operands)
     for insertion in (*first, *(each for each in insertions if each not in first)):
-        insertion.operands[1] = whole
+        for position, operand in enumerate([whole, *sizes], start=1):
+            insertion.operands[position] = operand
         whole = insertion.results[0]
     for user, position in uses:
         user.operands[position] = whole
@@ -73,6 +76,14 @@ def _insert_first(empty: ir.Operation) -> None:
     for insertion, inserted_readers in readers:
         for reader in inserted_readers:
             _read_inserted(reader, insertion, first)
+    erase_if_unused([empty])
+
+
+def _empty_before(computation: ir.Operation, type_: ir.RankedTensorType) -> ir.Value:
+    """Build an empty tensor before what computes some of its channels."""
+    with computation.location, ir.InsertionPoint(computation):
+        sizes = [*shape_of(computation.results[0])[:-1], type_.shape[-1]]
+        return tensor.empty(sizes, type_.element_type)
 
 
 def _compare_computations(one: ir.Operation, other: ir.Operation) -> int:
@@ -137,6 +148,6 @@ def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir
     destination = match_insert(insertion)
     assert destination is not None
     *_, latest = (each for each in first if each.is_before_in_block(reader))
-    shape = ir.RankedTensorType(insertion.operands[0].type).shape
+    channels = ir.RankedTensorType(insertion.operands[0].type).shape[-1]
     with reader.location, ir.InsertionPoint(reader):
-        reader.operands[0] = extract_channels(ChannelSlice(latest.results[0], destination.first), shape)
+        reader.operands[0] = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)

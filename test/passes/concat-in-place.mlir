@@ -72,7 +72,7 @@ func.func @used_later(%x: tensor<1x7x7x8xf32>, %y: tensor<1x7x7x4xf32>, %m: tens
 
 // -----
 
-// Concatenations that no convolution writes, of other dimensions, or of sizes unknown at compile time stay.
+// Concatenations that no convolution writes, of other dimensions or not, stay.
 // CHECK-LABEL: @others
 // CHECK-COUNT-3: tensor.concat
 // CHECK-NOT: tensor.insert_slice
@@ -91,7 +91,7 @@ func.func @others(%x: tensor<1x7x7x8xf32>, %y: tensor<?x7x7x8xf32>) -> (tensor<1
 // CHECK-LABEL: @left
 // CHECK-COUNT-2: tensor.concat
 // CHECK-NOT: tensor.insert_slice
-func.func @left(%m: tensor<1x49x4xf32>, %n: tensor<1x?x4xf32>, %x: tensor<1x7x7x4xf32>, %y: tensor<?x7x7x4xf32>) -> (tensor<1x14x7x4xf32>, tensor<?x7x7x8xf32>) {
+func.func @left(%m: tensor<1x49x4xf32>, %n: tensor<1x49x4xf32>, %x: tensor<1x7x7x4xf32>, %y: tensor<1x7x7x?xf32>) -> (tensor<1x14x7x4xf32>, tensor<1x7x7x?xf32>) {
   %rows = "winograd.output_transform"(%m) ({
   ^bb0(%a: f32):
     vector.yield %a : f32
@@ -101,10 +101,37 @@ func.func @left(%m: tensor<1x49x4xf32>, %n: tensor<1x?x4xf32>, %x: tensor<1x7x7x
   %images = "winograd.output_transform"(%n) ({
   ^bb0(%a: f32):
     vector.yield %a : f32
-  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x?x4xf32>) -> tensor<?x7x7x4xf32>
-  // expected-remark @below {{its sizes are known only at run time}}
-  %b = tensor.concat dim(3) %images, %y : (tensor<?x7x7x4xf32>, tensor<?x7x7x4xf32>) -> tensor<?x7x7x8xf32>
-  return %joined, %b : tensor<1x14x7x4xf32>, tensor<?x7x7x8xf32>
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  // expected-remark @below {{its channels are known only at run time}}
+  %b = tensor.concat dim(3) %images, %y : (tensor<1x7x7x4xf32>, tensor<1x7x7x?xf32>) -> tensor<1x7x7x?xf32>
+  return %joined, %b : tensor<1x14x7x4xf32>, tensor<1x7x7x?xf32>
+}
+
+// -----
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Sizes known only at run time follow from the convolution's input.
+// CHECK-LABEL: @open
+// CHECK-SAME: %[[X:.*]]: tensor<?x?x7x8xf32>
+// CHECK-DAG: %[[N:.*]] = tensor.dim %[[X]], %c0
+// CHECK-DAG: %[[H:.*]] = tensor.dim %[[X]], %c1
+// CHECK: %[[EMPTY:.*]] = tensor.empty(%[[N]], %[[H]]) : tensor<?x?x7x12xf32>
+// CHECK: %[[PART:.*]] = tensor.insert_slice %{{.*}} into %[[EMPTY]][0, 0, 0, 0] [%[[N]], %[[H]], 7, 4] [1, 1, 1, 1]
+// CHECK: %[[WHOLE:.*]] = tensor.insert_slice %[[X]] into %[[PART]][0, 0, 0, 4] [%[[N]], %[[H]], 7, 8] [1, 1, 1, 1]
+// CHECK: return %[[WHOLE]]
+func.func @open(%x: tensor<?x?x7x8xf32>, %f: tensor<1x8x4xf32>, %tiles: index) -> tensor<?x?x7x12xf32> {
+  %zero = arith.constant 0.0 : f32
+  %v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<?x?x7x8xf32>) -> tensor<1x?x8xf32>
+  %e = tensor.empty(%tiles) : tensor<1x?x4xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x?x4xf32>) -> tensor<1x?x4xf32>
+  %m = linalg.batch_matmul ins(%v, %f : tensor<1x?x8xf32>, tensor<1x8x4xf32>) outs(%z : tensor<1x?x4xf32>) -> tensor<1x?x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x?x4xf32>) -> tensor<?x?x7x4xf32>
+  %c = tensor.concat dim(3) %y, %x : (tensor<?x?x7x4xf32>, tensor<?x?x7x8xf32>) -> tensor<?x?x7x12xf32>
+  return %c : tensor<?x?x7x12xf32>
 }
 
 // -----

@@ -119,3 +119,22 @@ func.func @without_padding(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
   %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
   return %r : tensor<1x8x8x8xf32>
 }
+
+// Of images of unknown sizes what isn't padded is a kernel's, too; one not known to have an element isn't.
+// CHECK-LABEL: func.func @open
+// CHECK: flow.dispatch @winograd_max_pool_2x2_anyxanyx8::@winograd_max_pool_2x2_anyxanyx8[%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}](%{{.*}})
+// CHECK: linalg.pooling_nhwc_max
+// REMARK: remark: {{.*}}a window lies outside of the image
+func.func @open(%x: tensor<1x?x?x8xf32>, %h: index, %w: index) -> (tensor<1x?x?x8xf32>, tensor<1x?x?x8xf32>) {
+  %lowest = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty(%h, %w) : tensor<1x?x?x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x?x?x8xf32>) -> tensor<1x?x?x8xf32>
+  %r = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x?x?x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x?x?x8xf32>) -> tensor<1x?x?x8xf32>
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %i: index, %j: index, %c: index):
+    tensor.yield %lowest : f32
+  } : tensor<1x?x?x8xf32> to tensor<1x?x?x8xf32>
+  %s = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>} ins(%p, %window : tensor<1x?x?x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x?x?x8xf32>) -> tensor<1x?x?x8xf32>
+  return %r, %s : tensor<1x?x?x8xf32>, tensor<1x?x?x8xf32>
+}

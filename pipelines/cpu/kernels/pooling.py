@@ -56,9 +56,7 @@ class PoolingKernel:
         with named("row"):
             rows = [self._position(row, extents[0], 0, element) for element in range(windows.size[0])]
         with loop(outputs[1], name="column") as column:
-            columns = [
-                self._position(column, extents[1], 1, element) for element in range(windows.size[1])
-            ]
+            columns = [self._position(column, extents[1], 1, element) for element in range(windows.size[1])]
             with named("element"):
                 elements = [image.offset([number, h, w, 0]) for h, w in product(rows, columns)]
             target = output.offset([number, row, column, 0])

@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float32]
 def program(
     batch: str, size: tuple[int, int] | None, channels: int, window: int, stride: int, padding: int
 ) -> str:
-    """MLIR of pooling behind a pointwise convolution by the unit matrix; images may have any size for None."""
+    """MLIR of pooling behind a pointwise convolution by the unit matrix, of images of any size for None."""
     height, width = size or ("?", "?")
     padded = [extent + 2 * padding for extent in size] if size else ["?", "?"]
     outputs = [(extent - window) // stride + 1 for extent in padded] if size else ["?", "?"]
