@@ -6,10 +6,7 @@ vectors, and read an element for each multiply-add.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
 from math import gcd, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -20,34 +17,21 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, c
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.block_sums import loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index, unflatten
+from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
-from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
+from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .group_lanes import input_lanes, spread_to_outputs
+from .depthwise_products import DepthwiseProducts, TapRow
+from .pixel_blocks import PixelBlock, PixelBlocks
 from .staging import OutputBlock
 from .store import RegisterBlockStore
 
-MAX_UNROLLED = 2048
-"""Multiply-adds that rows of taps are written out to, over the code of all blocks of pixels."""
 L1_WAY_BYTES = 4096
 """Bytes apart, or a multiple, at which elements share a set of L1."""
-
-
-@dataclass(frozen=True)
-class _PixelBlock:
-    """Neighbouring outputs of a row that are summed at once, one for each sum of a register block."""
-
-    sized: SizedShape
-    row: tuple[Index, ...]
-    """Its position along the outer dimensions."""
-    start: Index
-    is_inside: bool
-    """Whether all that they read exists."""
 
 
 @dataclass(frozen=True)
@@ -184,14 +168,14 @@ class DepthwiseKernel:
             with loop(outputs.rows, name="row") as row:
                 position = unflatten(first_row + row, sized.output_size[:-1])
 
-                def compute(pixels: _PixelBlock) -> None:
+                def compute(pixels: PixelBlock) -> None:
                     with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
                         block = self.blocks.at(pass_, passes.count, step)
                         sums = self._sum(image, filters, number, pixels, block)
                         place = (*position, pixels.start)
                         store.emit(sums, number, place, self.blocks.first(block), pixels.start)
 
-                self._for_each_pixel_block(sized, position, compute)
+                self._pixel_blocks.for_each(sized, position, compute)
 
     def _outputs(self, number: Index) -> OutputBlock:
         """Those of the workgroups of an x coordinate, of images of known size."""
@@ -262,61 +246,19 @@ class DepthwiseKernel:
             position = unflatten(first_row + row, self.shape.output_size[:-1])
             copied_position = unflatten(row, shape.output_size[:-1])
 
-            def compute(pixels: _PixelBlock) -> None:
+            def compute(pixels: PixelBlock) -> None:
                 sums = kernel._sum(copied, own_filters, Index(0), pixels, Index(0))
                 place = (*position, pixels.start)
                 store.emit(sums, number, place, self.blocks.first(block), pixels.start)
 
-            kernel._for_each_pixel_block(SizedShape.of(shape), copied_position, compute)
-
-    def _for_each_pixel_block(
-        self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[_PixelBlock], None]
-    ) -> None:
-        """Blocks of a row that read nothing outside of the image in a loop, the others one by one.
-
-        In rows whose length isn't known all of them are in a loop, which has code for both.
-        """
-        if sized.output_size[-1].known is None:
-            self._for_each_pixel_block_of_unknown(sized, row, body)
-            return
-        starts = self._pixel_block_starts
-        inside = [number for number, start in enumerate(starts) if self._is_inside(start)]
-        first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
-        for start in starts[:first]:
-            body(_PixelBlock(sized, row, Index(start), is_inside=False))
-        if first < end:
-            pixels = self.schedule.register_pixels
-            with loop(end - first, name="pixel_block") as block:
-                start_of_block = ((block + first) * pixels).minimum(starts[-1])
-                body(_PixelBlock(sized, row, start_of_block, is_inside=True))
-        for start in starts[end:]:
-            body(_PixelBlock(sized, row, Index(start), is_inside=False))
-
-    def _for_each_pixel_block_of_unknown(
-        self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[_PixelBlock], None]
-    ) -> None:
-        pixels, outputs = self.schedule.register_pixels, sized.output_size[-1]
-        with loop(ceildiv(outputs, pixels), name="pixel_block") as number:
-            start = (number * pixels).minimum(outputs - pixels)
-            when(
-                self._exists_around(start, sized),
-                lambda: body(_PixelBlock(sized, row, start, is_inside=True)),
-                lambda: body(_PixelBlock(sized, row, start, is_inside=False)),
-            )
-
-    def _exists_around(self, start: Index, sized: SizedShape) -> Condition:
-        """Whether all that the block of pixels reads exists, in a row whose length isn't known."""
-        if not self._pads_rows:
-            return Condition(True)
-        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
-        return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
+            kernel._pixel_blocks.for_each(SizedShape.of(shape), copied_position, compute)
 
     def _sum(
         self,
         image: Buffer,
         filters: Buffer,
         number: Index,
-        pixels: _PixelBlock,
+        pixels: PixelBlock,
         block: Index,
     ) -> list[ir.Value]:
         """The sums of a block of pixels of image `number`, for one vector of channels."""
@@ -324,10 +266,7 @@ class DepthwiseKernel:
         first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
         column = pixels.start * decomposition.step[-1] - shape.padding_low[-1]
         row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
-        if shape.groups == 1:
-            add_products = self._add_products_by_channel
-        else:
-            add_products = self._add_products if self.is_unrolled else self._add_products_by_tap
+        products, blocks = self._products, self._pixel_blocks
 
         def sum_rows(
             dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
@@ -335,8 +274,8 @@ class DepthwiseKernel:
             if dimension == len(row):
                 origin = image.offset([number, *position, column, first_channel])
                 first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
-                return add_products(image, filters, origin, first, pixels, sums)
-            first_tap, count = self._taps_inside(pixels.sized, dimension, row[dimension])
+                return products.add(TapRow(image, filters, origin, first), pixels, sums)
+            first_tap, count = blocks.taps_inside(pixels.sized, dimension, row[dimension])
 
             def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
                 tap = tap + first_tap
@@ -355,179 +294,18 @@ class DepthwiseKernel:
         zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
         return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
 
-    def _add_products(
-        self,
-        image: Buffer,
-        filters: Buffer,
-        origin: Index,
-        filter_origin: Index,
-        pixels: _PixelBlock,
-        sums: list[ir.Value],
-    ) -> list[ir.Value]:
-        """Adds the products with one row of taps, column of the input by column.
-
-        `origin` is that of the input's element of the first tap and output, also where there is none.
-        """
-        weights = [
-            self._weights(filters, filter_origin, Index(tap))
-            for tap in range(self.shape.decomposition.kernel_size[-1])
-        ]
-        sums = list(sums)
-        fused = self.target.fused_multiply_add
-        for column, exists, uses in self._columns(pixels):
-            with named("elements"):
-                elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
-            for c in range(self.shape.group_inputs):
-                spread = self._spread(elements, c)
-                with named("sum"):
-                    for p, tap in uses:
-                        sums[p] = multiply_add(spread, weights[tap][c], sums[p], fused)
-        return sums
-
-    def _add_products_by_channel(
-        self,
-        image: Buffer,
-        filters: Buffer,
-        origin: Index,
-        filter_origin: Index,
-        pixels: _PixelBlock,
-        sums: list[ir.Value],
-    ) -> list[ir.Value]:
-        """As `_add_products`, in a loop over the input channels, each of which all lanes share."""
-        width, fused = self.schedule.vector_width, self.target.fused_multiply_add
-        columns = self._columns(pixels)
-
-        def add(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            with named("filter"):
-                weights = [
-                    filters.load(filter_origin + (c + tap * self.shape.group_inputs) * width, width)
-                    for tap in range(self.shape.decomposition.kernel_size[-1])
-                ]
-            sums = list(sums)
-            for column, exists, uses in columns:
-                with named("element"):
-                    place = origin + c + column * image.stride(-2)
-                    element = broadcast(image.load_scalar(place, exists), width)
-                with named("sum"):
-                    for p, tap in uses:
-                        sums[p] = multiply_add(element, weights[tap], sums[p], fused)
-            return sums
-
-        channels, taps = self.shape.group_inputs, self.shape.decomposition.kernel_size[-1]
-        return loop_in_blocks(sums, channels, channels, taps, self.shape.summed_block, add, "channel")
-
-    def _columns(self, pixels: _PixelBlock) -> list[tuple[Index, Condition, list[tuple[int, int]]]]:
-        """The columns that a row of taps reads, whether they exist, and the outputs and taps that read each.
-
-        Columns count from that of the first tap of the block's first output, which is output 0. Those that
-        are known not to exist aren't among them.
-        """
-        decomposition = self.shape.decomposition
-        uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        taps = range(decomposition.kernel_size[-1])
-        for p, tap in product(range(self.schedule.register_pixels), taps):
-            uses[p * decomposition.step[-1] + tap * decomposition.dilation[-1]].append((p, tap))
-        columns = ((*self._column(pixels, Index(column)), uses[column]) for column in sorted(uses))
-        return [each for each in columns if each[1].known is not False]
-
-    def _add_products_by_tap(
-        self,
-        image: Buffer,
-        filters: Buffer,
-        origin: Index,
-        filter_origin: Index,
-        pixels: _PixelBlock,
-        sums: list[ir.Value],
-    ) -> list[ir.Value]:
-        """As `_add_products`, in a loop over the taps."""
-        decomposition = self.shape.decomposition
-
-        def add(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            weights = self._weights(filters, filter_origin, tap)
-            sums = list(sums)
-            for p in range(self.schedule.register_pixels):
-                column = tap * decomposition.dilation[-1] + p * decomposition.step[-1]
-                column, exists = self._column(pixels, column)
-                elements = image.load(origin + column * image.stride(-2), self._input_lanes, exists)
-                for c, weight in enumerate(weights):
-                    sums[p] = multiply_add(
-                        self._spread(elements, c), weight, sums[p], self.target.fused_multiply_add
-                    )
-            return sums
-
-        taps, channels = decomposition.kernel_size[-1], self.shape.group_inputs
-        return loop_in_blocks(sums, taps, taps, channels, self.shape.summed_block, add, "tap")
-
-    def _weights(self, filters: Buffer, filter_origin: Index, tap: Index) -> list[ir.Value]:
-        """The filters of a tap, for each input channel of a group."""
-        width = self.schedule.vector_width
-        first = filter_origin + tap * (self.shape.group_inputs * width)
-        with named("filter"):
-            return [filters.load(first + c * width, width) for c in range(self.shape.group_inputs)]
-
-    def _spread(self, elements: ir.Value, c: int) -> ir.Value:
-        return spread_to_outputs(elements, c, self.shape, self.schedule.vector_width)
-
-    def _column(self, pixels: _PixelBlock, column: Index) -> tuple[Index, Condition]:
-        """An input column of a block of pixels, moved into the image, and whether it exists."""
-        if pixels.is_inside:
-            return column, Condition(True)
-        first = pixels.start * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
-        position = first + column
-        exists = position.within(pixels.sized.input_size[-1])
-        return select_index(exists, position, 0) - first, exists
-
-    def _taps_inside(self, sized: SizedShape, dimension: int, output: Index) -> tuple[Index, Index]:
-        """The first tap of an outer dimension that reads the image for an output, and how many do."""
-        shape, decomposition = self.shape, self.shape.decomposition
-        taps, size = decomposition.kernel_size[dimension], sized.input_size[dimension]
-        step, dilation = decomposition.step[dimension], decomposition.dilation[dimension]
-        low = shape.padding_low[dimension]
-        first, end = Index(0), Index(taps)
-        if low > 0:
-            first = ceildiv((Index(low) - output * step).maximum(0), dilation)
-        if self._reads_beyond(dimension):
-            end = ceildiv((size + low - output * step).maximum(0), dilation).minimum(taps)
-        return first, (end - first).maximum(0)
-
-    def _reads_beyond(self, dimension: int) -> bool:
-        """Whether some output reads beyond the end of the image, or may in one of unknown size."""
-        shape = self.shape
-        if dimension in shape.unknown_sizes:
-            return shape.padding_high[dimension] > 0
-        last = (shape.output_size[dimension] - 1) * shape.strides[dimension] - shape.padding_low[dimension]
-        return (
-            last + (shape.kernel_size[dimension] - 1) * shape.dilations[dimension]
-            >= shape.input_size[dimension]
-        )
-
-    def _is_inside(self, start: int) -> bool:
-        """Whether all that the block of pixels reads exists."""
-        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
-        return first >= 0 and first + self._reach < self.shape.input_size[-1]
-
-    @property
-    def _reach(self) -> int:
-        """Columns from the first to the last one that a block of pixels reads."""
-        shape, pixels = self.shape, self.schedule.register_pixels
-        return (pixels - 1) * shape.strides[-1] + (shape.kernel_size[-1] - 1) * shape.dilations[-1]
-
-    @property
-    def _pads_rows(self) -> bool:
-        return self.shape.padding_low[-1] > 0 or self._reads_beyond(self.shape.spatial_rank - 1)
-
     @property
     def is_unrolled(self) -> bool:
-        """Whether rows of taps are short enough to be written out, as those that share pixels are."""
-        if self.shape.groups == 1:
-            return True
-        at_the_border = [start for start in self._pixel_block_starts if not self._is_inside(start)]
-        row_length_is_known = self.shape.spatial_rank - 1 not in self.shape.unknown_sizes
-        codes = 1 + (len(at_the_border) if row_length_is_known else self._pads_rows)
-        row = (
-            self.schedule.register_pixels * self.shape.decomposition.kernel_size[-1] * self.shape.group_inputs
-        )
-        return row * codes <= MAX_UNROLLED
+        """Whether rows of taps are written out."""
+        return self._products.is_unrolled
+
+    @property
+    def _products(self) -> DepthwiseProducts:
+        return DepthwiseProducts(self.shape, self.schedule, self.target.fused_multiply_add)
+
+    @property
+    def _pixel_blocks(self) -> PixelBlocks:
+        return PixelBlocks(self.shape, self.schedule.register_pixels)
 
     @property
     def _passes(self) -> ChannelBlocks:
@@ -537,16 +315,6 @@ class DepthwiseKernel:
     @property
     def _channel_parts(self) -> int:
         return min(self.schedule.channel_splits, self._passes.count)
-
-    @property
-    def _pixel_block_starts(self) -> list[int]:
-        """The last block overlaps its neighbour rather than be cut short."""
-        pixels, size = self.schedule.register_pixels, self.shape.output_size[-1]
-        return [min(start, size - pixels) for start in range(0, size, pixels)]
-
-    @property
-    def _input_lanes(self) -> int:
-        return input_lanes(self.shape, self.schedule.vector_width)
 
     def _row_blocks(self, sized: SizedShape) -> Index:
         return ceildiv(sized.output_rows, self.schedule.row_block)

@@ -1,0 +1,132 @@
+"""Blocks of neighbouring outputs of a row, and which of the elements that they read exist."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+
+@dataclass(frozen=True)
+class PixelBlock:
+    """Neighbouring outputs of a row that are summed at once, one for each sum of a register block."""
+
+    sized: SizedShape
+    row: tuple[Index, ...]
+    """Its position along the outer dimensions."""
+    start: Index
+    is_inside: bool
+    """Whether all that they read exists."""
+
+
+@dataclass(frozen=True)
+class PixelBlocks:
+    """The blocks of so many `pixels` that the rows of a convolution's outputs are divided into."""
+
+    shape: ConvolutionShape
+    pixels: int
+
+    def for_each(self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[PixelBlock], None]) -> None:
+        """Blocks of a row that read nothing outside of the image in a loop, the others one by one.
+
+        In rows whose length isn't known all of them are in a loop, which has code for both.
+        """
+        if sized.output_size[-1].known is None:
+            self._for_each_of_unknown(sized, row, body)
+            return
+        starts = self._starts
+        inside = [number for number, start in enumerate(starts) if self._is_inside(start)]
+        first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
+        for start in starts[:first]:
+            body(PixelBlock(sized, row, Index(start), is_inside=False))
+        if first < end:
+            pixels = self.pixels
+            with loop(end - first, name="pixel_block") as block:
+                start_of_block = ((block + first) * pixels).minimum(starts[-1])
+                body(PixelBlock(sized, row, start_of_block, is_inside=True))
+        for start in starts[end:]:
+            body(PixelBlock(sized, row, Index(start), is_inside=False))
+
+    def _for_each_of_unknown(
+        self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[PixelBlock], None]
+    ) -> None:
+        pixels, outputs = self.pixels, sized.output_size[-1]
+        with loop(ceildiv(outputs, pixels), name="pixel_block") as number:
+            start = (number * pixels).minimum(outputs - pixels)
+            when(
+                self._exists_around(start, sized),
+                lambda: body(PixelBlock(sized, row, start, is_inside=True)),
+                lambda: body(PixelBlock(sized, row, start, is_inside=False)),
+            )
+
+    def _exists_around(self, start: Index, sized: SizedShape) -> Condition:
+        """Whether all that the block of pixels reads exists, in a row whose length isn't known."""
+        if not self._pads_rows:
+            return Condition(True)
+        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
+        return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
+
+    def column(self, pixels: PixelBlock, column: Index) -> tuple[Index, Condition]:
+        """An input column of a block of pixels, moved into the image, and whether it exists."""
+        if pixels.is_inside:
+            return column, Condition(True)
+        first = pixels.start * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
+        position = first + column
+        exists = position.within(pixels.sized.input_size[-1])
+        return select_index(exists, position, 0) - first, exists
+
+    def taps_inside(self, sized: SizedShape, dimension: int, output: Index) -> tuple[Index, Index]:
+        """The first tap of an outer dimension that reads the image for an output, and how many do."""
+        shape, decomposition = self.shape, self.shape.decomposition
+        taps, size = decomposition.kernel_size[dimension], sized.input_size[dimension]
+        step, dilation = decomposition.step[dimension], decomposition.dilation[dimension]
+        low = shape.padding_low[dimension]
+        first, end = Index(0), Index(taps)
+        if low > 0:
+            first = ceildiv((Index(low) - output * step).maximum(0), dilation)
+        if self._reads_beyond(dimension):
+            end = ceildiv((size + low - output * step).maximum(0), dilation).minimum(taps)
+        return first, (end - first).maximum(0)
+
+    def _reads_beyond(self, dimension: int) -> bool:
+        """Whether some output reads beyond the end of the image, or may in one of unknown size."""
+        shape = self.shape
+        if dimension in shape.unknown_sizes:
+            return shape.padding_high[dimension] > 0
+        last = (shape.output_size[dimension] - 1) * shape.strides[dimension] - shape.padding_low[dimension]
+        return (
+            last + (shape.kernel_size[dimension] - 1) * shape.dilations[dimension]
+            >= shape.input_size[dimension]
+        )
+
+    def _is_inside(self, start: int) -> bool:
+        """Whether all that the block of pixels reads exists."""
+        first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
+        return first >= 0 and first + self._reach < self.shape.input_size[-1]
+
+    @property
+    def _reach(self) -> int:
+        """Columns from the first to the last one that a block of pixels reads."""
+        shape, pixels = self.shape, self.pixels
+        return (pixels - 1) * shape.strides[-1] + (shape.kernel_size[-1] - 1) * shape.dilations[-1]
+
+    @property
+    def _pads_rows(self) -> bool:
+        return self.shape.padding_low[-1] > 0 or self._reads_beyond(self.shape.spatial_rank - 1)
+
+    @property
+    def _starts(self) -> list[int]:
+        """The last block overlaps its neighbour rather than be cut short."""
+        pixels, size = self.pixels, self.shape.output_size[-1]
+        return [min(start, size - pixels) for start in range(0, size, pixels)]
+
+    @property
+    def codes(self) -> int:
+        """How often the code of a block is there: once for all inside, and for those at the border."""
+        if self.shape.spatial_rank - 1 in self.shape.unknown_sizes:
+            return 1 + self._pads_rows
+        return 1 + sum(not self._is_inside(start) for start in self._starts)
