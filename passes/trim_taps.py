@@ -98,7 +98,8 @@ def _trim(operation: ir.Operation) -> None:
     # An image of unknown size may be larger than expected, and read by all taps.
     if isinstance(found, NoMatch) or found.unknown_sizes:
         return
-    trimmed = _Trimmed(found.problem, found.problem.reading_taps)
+    problem = found.problem
+    trimmed = _Trimmed(problem, problem.reading_taps)
     if trimmed.taps == tuple(map(range, found.kernel_size)):
         return
     with operation.location, ir.InsertionPoint(operation):

@@ -48,7 +48,7 @@ def spans(
     Its first operand is an image, its second, if it has one, filters. `are_pixelwise` says of operands of the
     epilogue whether they are read where the result is written.
     """
-    count = kernel.workgroups(signature.told(()))[0].known
+    count = kernel.workgroups(signature.kernel_sizes(()))[0].known
     assert count is not None
     touched = [kernel.touched_pixels(number) for number in range(count)]
     read, written = [each.read for each in touched], [each.written for each in touched]

@@ -57,7 +57,19 @@ class Buffer:
 
     def stride(self, dimension: int) -> IndexLike:
         """Elements between neighbours along a dimension: a number where the extents after it are known."""
+        if self._known_strides is not None:
+            return self._known_strides[dimension]
         return element_count(self.extents[dimension % len(self.extents) + 1 :])
+
+    @cached_property
+    def _known_strides(self) -> tuple[int, ...] | None:
+        """All strides, None where one of the extents is known only at run time; each is asked for often."""
+        inner: list[int] = [1]
+        for extent in reversed(self.extents[1:]):
+            if not isinstance(extent, int):
+                return None
+            inner.append(extent * inner[-1])
+        return tuple(reversed(inner))
 
     def known_stride(self, dimension: int) -> int:
         """`stride`. Raises ValueError where it is known only at run time."""

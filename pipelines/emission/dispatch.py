@@ -84,7 +84,7 @@ def emit_executable(
             regions=1,
         )
         with ir.InsertionPoint(export.regions[0].blocks.append(*dynamic)) as point:
-            extents = workgroups(signature.told(point.block.arguments))
+            extents = workgroups(signature.kernel_sizes(point.block.arguments))
             grid = [extent.value for extent in (*extents, Index(1), Index(1))[:3]]
             ir.Operation.create("stream.return", operands=grid)
         inner = ir.Operation.create("builtin.module", regions=1)
@@ -100,7 +100,7 @@ def emit_executable(
             arguments = list(function.arguments)
             count = len(signature.operands)
             first_number = count + len(dynamic)
-            sizes = signature.told(arguments[count:first_number])
+            sizes = signature.kernel_sizes(arguments[count:first_number])
             first_result = first_number + signature.numbers
             bound = arguments[:count] + arguments[first_result:]
             with named("buffer"):

@@ -101,7 +101,7 @@ class DispatchSignature:
         """Those known only at run time, in the order in which a dispatch has them."""
         return [size for size, known in self.sizes if known is None]
 
-    def told(self, dynamic: Sequence[ir.Value]) -> Sizes:
+    def kernel_sizes(self, dynamic: Sequence[ir.Value]) -> Sizes:
         """The kernel's sizes; `dynamic` has the values of those known only at run time."""
         values = iter(dynamic)
         return Sizes(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
-from iree.winograd.passes.match.constants import is_known_at_load, is_zero
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.expected_size import expected_size
 from iree.winograd.passes.match.navigation import defining_operation, only_user
@@ -16,6 +16,7 @@ from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
 from .shape import ConvolutionShape
+from .stages import match_stages, stated_facts
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
@@ -94,29 +95,18 @@ class ConvolutionGroup:
     @property
     def shape(self) -> ConvolutionShape:
         """Raises ValueError when the sizes or types of the ops don't fit together."""
-        image = self.input_transform.image_type
-        batch, *input_size, input_channels = image.shape
-        _, *output_size, output_channels = self.output_transform.image_type.shape
-        decomposition = self.output_transform.decomposition
-        transform = self.filter_transform
+        outputs = self.output_transform.image_type
+        stated = stated_facts(self.input_transform, self.output_transform, outputs)
+        transform, output_size = self.filter_transform, outputs.shape[1:-1]
         unknown = tuple(
             dimension
-            for dimension, sizes in enumerate(zip(input_size, output_size, strict=True))
+            for dimension, sizes in enumerate(zip(stated["input_size"], output_size, strict=True))
             if any(map(is_dynamic, sizes))
         )
         if unknown:
-            input_size = self._expected_input_size()
+            stated["input_size"] = self._expected_input_size()
         shape = ConvolutionShape(
-            batch=None if is_dynamic(batch) else batch,
-            input_size=tuple(input_size),
-            padding_low=self.input_transform.padding_low,
-            padding_high=self.input_transform.padding_high,
-            kernel_size=decomposition.kernel_size,
-            strides=decomposition.step,
-            dilations=decomposition.dilation,
-            groups=self.output_transform.groups,
-            input_channels=input_channels,
-            output_channels=output_channels,
+            **stated,
             element_types=ElementTypes.of_stages(
                 self.input_transform.input,
                 self.transformed_filter if transform is None else transform.filter,
@@ -124,8 +114,6 @@ class ConvolutionGroup:
                 self.output_transform.result,
             ),
             runtime_filter=transform is not None and not is_known_at_load(transform.filter),
-            decomposition=decomposition,
-            input_channels_first=self.input_transform.channels_first,
             output_channels_first=self.output_transform.channels_first,
             unknown_sizes=unknown,
         )
@@ -136,17 +124,17 @@ class ConvolutionGroup:
             )
         return shape
 
-    def _expected_input_size(self) -> list[int]:
+    def _expected_input_size(self) -> tuple[int, ...]:
         """Without padding, which may have moved into the transform. Raises ValueError where none is noted."""
         padded = expected_size(self.product)
         if padded is None:
             raise ValueError("sizes of its image are known only at run time, and none are expected")
-        return [
+        return tuple(
             size - low - high
             for size, low, high in zip(
                 padded, self.input_transform.padding_low, self.input_transform.padding_high, strict=True
             )
-        ]
+        )
 
 
 def _viewed(value: ir.Value) -> ir.Value:
@@ -158,15 +146,8 @@ def _viewed(value: ir.Value) -> ir.Value:
 
 def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | NoMatch:
     """The group that ends in `output_transform`, or why its operands don't form one."""
-    operation, product = output_transform.operation, defining_operation(output_transform.accumulator)
-    if product is None or product.name != "linalg.batch_matmul":
-        return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
-    transform = defining_operation(product.operands[0])
-    if transform is None or transform.name != InputTransformOp.OPERATION_NAME:
-        return NoMatch(
-            operation,
-            "the left operand of its linalg.batch_matmul is not the result of winograd.input_transform",
-        )
-    if not is_zero(product.operands[2]):
-        return NoMatch(operation, "its linalg.batch_matmul adds to something else than zeros")
-    return ConvolutionGroup(InputTransformOp(transform), product.operands[1], product, output_transform)
+    stages = match_stages(output_transform.operation, output_transform.accumulator)
+    if isinstance(stages, NoMatch):
+        return stages
+    product, input_transform = stages
+    return ConvolutionGroup(input_transform, product.operands[1], product, output_transform)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, GradientTransformOp, InputTransformOp
-from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.weight_gradient import tile_product_maps
 
 from .shape import WeightGradientShape
+from .stages import match_stages, stated_facts
 
 
 @dataclass(frozen=True)
@@ -28,29 +27,16 @@ class WeightGradientGroup:
     @property
     def shape(self) -> WeightGradientShape:
         """Raises ValueError when the sizes or types of the ops don't fit together."""
-        image = self.input_transform.image_type
-        batch, *input_size, input_channels = image.shape
-        _, *output_size, output_channels = self.gradient_transform.gradient_type.shape
-        decomposition = self.filter_gradient.decomposition
+        gradients = self.gradient_transform.gradient_type
+        output_size = gradients.shape[1:-1]
         shape = WeightGradientShape(
-            batch=None if is_dynamic(batch) else batch,
-            input_size=tuple(input_size),
-            padding_low=self.input_transform.padding_low,
-            padding_high=self.input_transform.padding_high,
-            kernel_size=decomposition.kernel_size,
-            strides=decomposition.step,
-            dilations=decomposition.dilation,
-            groups=self.filter_gradient.groups,
-            input_channels=input_channels,
-            output_channels=output_channels,
+            **stated_facts(self.input_transform, self.filter_gradient, gradients),
             element_types=ElementTypes.of_stages(
                 self.input_transform.input,
                 self.gradient_transform.gradient,
                 self.product,
                 self.filter_gradient.result,
             ),
-            decomposition=decomposition,
-            input_channels_first=self.input_transform.channels_first,
             output_channels_first=self.gradient_transform.channels_first,
             permutes_filter=self.filter_gradient.permutation != tuple(range(len(output_size) + 2)),
         )
@@ -63,20 +49,17 @@ class WeightGradientGroup:
 
 def match_weight_gradient_group(filter_gradient: FilterGradientOp) -> WeightGradientGroup | NoMatch:
     """The group that ends in `filter_gradient`, or why its operands don't form one."""
-    operation, product = filter_gradient.operation, defining_operation(filter_gradient.accumulator)
-    if product is None or product.name != "linalg.batch_matmul":
-        return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
+    operation = filter_gradient.operation
+    stages = match_stages(operation, filter_gradient.accumulator)
+    if isinstance(stages, NoMatch):
+        return stages
+    product, images = stages
     if product.attributes.get("indexing_maps", None) != tile_product_maps():
         return NoMatch(operation, "its linalg.batch_matmul doesn't sum over tiles")
-    images, gradients = (defining_operation(operand) for operand in list(product.operands)[:2])
-    if images is None or images.name != InputTransformOp.OPERATION_NAME:
-        return NoMatch(operation, "the left operand of its product is not that of winograd.input_transform")
+    gradients = defining_operation(product.operands[1])
     if gradients is None or gradients.name != GradientTransformOp.OPERATION_NAME:
         return NoMatch(
-            operation, "the right operand of its product is not that of winograd.gradient_transform"
+            operation,
+            "the right operand of its linalg.batch_matmul is not the result of winograd.gradient_transform",
         )
-    if not is_zero(product.operands[2]):
-        return NoMatch(operation, "its linalg.batch_matmul adds to something else than zeros")
-    return WeightGradientGroup(
-        InputTransformOp(images), GradientTransformOp(gradients), product, filter_gradient
-    )
+    return WeightGradientGroup(images, GradientTransformOp(gradients), product, filter_gradient)

@@ -83,7 +83,7 @@ def test_known_sizes_are_numbers_in_a_kernel():
         block = ir.Module.create().body
         with ir.InsertionPoint(block):
             assert told.dynamic_sizes == [BATCH, WIDTH]
-            sizes = told.told([index_constant(2), index_constant(3)])
+            sizes = told.kernel_sizes([index_constant(2), index_constant(3)])
         assert sizes[HEIGHT].known == 5
         assert sizes[WIDTH].known is None
 
