@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW_BYTES
-from iree.winograd.pipelines.gpu.schedules.patch import Patch, PixelPatch
+from iree.winograd.pipelines.gpu.schedules.patch import Patch
 
 from .split import SplitPacking
 
@@ -41,18 +41,20 @@ class ImplicitGemmPacking(SplitPacking):
         return self.patch.reduction
 
     def offsets_of(self, row: Index) -> tuple[tuple[Index, ...], Condition]:
-        if not isinstance(self.patch, PixelPatch):
+        row_taps = self.patch.row_taps
+        if row_taps is None:
             return super().offsets_of(row)
         tap = row // QUAD
-        position = tap // self.patch.row_taps, tap % self.patch.row_taps
+        position = tap // row_taps, tap % row_taps
         exists = position[0].less_than(self.shape.kernel_size[0])
         return position, exists & position[1].less_than(self.shape.kernel_size[1])
 
     def by_quads(self, transformed: Array) -> Array:
-        if not isinstance(self.patch, PixelPatch):
+        row_taps = self.patch.row_taps
+        if row_taps is None:
             return super().by_quads(transformed)
         rows, columns = self.shape.kernel_size
-        taps = np.zeros((rows, self.patch.row_taps, QUAD, self.padded_filters), transformed.dtype)
+        taps = np.zeros((rows, row_taps, QUAD, self.padded_filters), transformed.dtype)
         filters = transformed.reshape(self.views, self.group_channels, self.group_outputs)
         taps[:, :columns, : self.group_channels, : self.group_outputs] = filters[
             self.shape.views_by_tap

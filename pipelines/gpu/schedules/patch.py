@@ -122,6 +122,12 @@ class Patch(ABC):
     def reduction(self) -> int:
         """Numbers along it, a multiple of 16."""
 
+    @property
+    def row_taps(self) -> int | None:
+        """Of a row of taps, with those that are zero, where these are next to each other along the reduction
+        dimension; None where that numbers views, then channels."""
+        return None
+
     @abstractmethod
     def steps(self, block: int) -> list[tuple[int, int]]:
         """Of a block of channels, steps of 16 along it, and where the first cell is that the first output
@@ -231,7 +237,6 @@ class PixelPatch(Patch):
 
     @property
     def row_taps(self) -> int:
-        """Of a row of taps, with those that are zero."""
         taps = REDUCTION // QUAD
         return ceil_div(self.shape.kernel_size[1], taps) * taps
 
