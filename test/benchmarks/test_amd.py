@@ -134,8 +134,9 @@ def test_kernels_are_read_from_assembly_and_logs() -> None:
 
 def test_layers_have_names_of_their_own() -> None:
     assert len(LAYERS) == 2 * 11 + 7
-    assert "tensor<32x16x16x256xf32>" in LAYERS["32x14x14 256->256 3x3"].text()
-    assert LAYERS["1x7x7 512->512 3x3"].text(constant_filter=False).count("tensor<3x3x512x512xf32>") == 2
+    assert "tensor<32x16x16x256xf32>" in layer_text(LAYERS["32x14x14 3x3 256->256"])
+    text = layer_text(LAYERS["1x7x7 3x3 512->512"], constant_filter=False)
+    assert text.count("tensor<3x3x512x512xf32>") == 2
 
 
 @pytest.mark.wide
