@@ -31,7 +31,7 @@ from iree.winograd.pipelines.emission.buffer import (
     Buffer,
     ScratchMemory,
 )
-from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.control_flow import named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
@@ -40,23 +40,11 @@ from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .staged_rows import MergedRow, RoundedRow
 from .staging import OutputBlock
-from .tiled import BlockOutputs, PlacedBlock, TiledKernel
+from .tiled import BlockOutputs, PlacedBlock, TiledInput, TiledKernel
 
 FETCHED_VECTORS = 4
 """Of outputs, for each tile of the reduction, up to which they are fetched ahead: more take longer than they
 gain."""
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """Where a workgroup reads its input, channels side by side: distances in elements of bf16."""
-
-    address: Index
-    """In bytes, of what the first output reads first."""
-    row: int
-    column: int
-    chunk: int
-    """From one to the next 32 channels."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +122,7 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         self,
         block: TileBlock,
         workgroup: tuple[Index, ...],
-        rows: _Rows,
+        rows: TiledInput,
         filters: Buffer,
         results: BlockOutputs,
     ) -> None:
@@ -148,50 +136,12 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
                     self._fetch_outputs(results, placed, tile_step)
                 self._fetch_filters(filters, placed, tile_step)
 
-            self._multiply(block, rows, filters, placed, meanwhile)
+            panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
+            self._multiply(block, rows, _address(filters) + panel, placed, meanwhile)
 
         block.configure()
         self._emit_passes(workgroup, block, results, lambda channel_block: None, multiply)
         block.release()
-
-    def _multiply(
-        self,
-        block: TileBlock,
-        rows: _Rows,
-        filters: Buffer,
-        placed: PlacedBlock,
-        beside: Callable[[Index], None],
-    ) -> None:
-        """The sums of a register block.
-
-        `beside` emits what is done for each tile of the reduction meanwhile.
-        """
-        schedule, shape = self.schedule, self.shape
-        of_outer = shape.spatial_rank > 1
-        row_step = shape.strides[-2] // input_step(shape, -2) if of_outer else 1
-        row_dilation = shape.dilations[-2] if of_outer else 1
-        pixel_step = shape.strides[-1] // input_step(shape, -1) * rows.column
-        first = rows.address + (placed.row * (row_step * rows.row) + placed.pixel * pixel_step) * BF16.bytes
-        panel = _address(filters) + filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
-        block.clear()
-        taps_of_row = shape.kernel_size[-1] // self._merged
-        with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
-            tap_row, tap_column = tap // taps_of_row, tap % taps_of_row
-            of_tap = tap_row * (row_dilation * rows.row) + tap_column * (shape.dilations[-1] * rows.column)
-            begin = first + (of_tap + chunk * rows.chunk) * BF16.bytes
-            step = tap * self._chunks + chunk
-            tiles = panel + step * (schedule.channel_tiles * TILE_BYTES)
-
-            def row_address(tile: int, begin: Index = begin) -> Index:
-                row_tile, pixel_tile = divmod(tile, schedule.pixel_tiles)
-                within = row_tile * row_step * rows.row + pixel_tile * schedule.tile_pixels * pixel_step
-                return begin + within * BF16.bytes
-
-            def filter_address(tile: int, tiles: Index = tiles) -> Index:
-                return tiles + tile * TILE_BYTES
-
-            block.add_rounded(row_address, pixel_step * BF16.bytes, filter_address)
-            beside(step)
 
     def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index) -> None:
         """Fetches, for a tile of the reduction of a register block, a part of the filters of the next block
@@ -212,7 +162,7 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         block = self.schedule.block
         return block.row_tiles * block.tile_rows * block.channel_tiles
 
-    def _rows(self, image: Buffer, outputs: OutputBlock) -> _Rows:
+    def _rows(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
         """The input of a workgroup, where it is or a copy of it."""
         if self._reads_in_place(image):
             return self._in_place(image, outputs)
@@ -223,8 +173,8 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         fills_tiles = self.shape.input_channels % TILE_CHANNELS == 0
         return image.number.name == BF16.name and fills_tiles and not self.shape.pads
 
-    def _in_place(self, image: Buffer, outputs: OutputBlock) -> _Rows:
-        """The input where it is: steps are those of what `_multiply` takes for the next element."""
+    def _in_place(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
+        """The input where it is: distances are those of what `_multiply` takes for the next element."""
         shape = self.shape
         column = input_step(shape, -1) * image.known_stride(-2)
         row, position = 0, [outputs.first_pixel * shape.strides[-1]]
@@ -233,9 +183,9 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
             position = [outputs.first_row * shape.strides[-2], *position]
         outer = [Index(0)] * (shape.spatial_rank - len(position))
         first = image.offset([outputs.number, *outer, *position, 0])
-        return _Rows(_address(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
+        return _tiled(_address(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
 
-    def _stage(self, image: Buffer, outputs: OutputBlock) -> _Rows:
+    def _stage(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
         """A copy of the input of a workgroup: rows x chunks of channels x columns x 32 channels, or, where
         taps are merged, rows x elements of a row, side by side."""
         shape = self.shape
@@ -251,9 +201,14 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
         kind = MergedRow if self._merged > 1 else RoundedRow
         self._stage_rows(image, outputs, lambda row: kind(shape, image, staged, row))
         if self._merged > 1:
-            return _Rows(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
+            return _tiled(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
         first, second, third = (staged.known_stride(dimension) for dimension in range(3))
-        return _Rows(memory.address, first, third, second)
+        return _tiled(memory.address, first, third, second)
+
+
+def _tiled(address: Index, row: int, column: int, chunk: int) -> TiledInput:
+    """Input of bf16, of distances in elements."""
+    return TiledInput(address, row * BF16.bytes, column * BF16.bytes, chunk * BF16.bytes)
 
 
 def _address(buffer: Buffer) -> Index:

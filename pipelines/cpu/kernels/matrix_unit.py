@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    PAIR_BYTES,
     PARTS,
-    ROW_BYTES,
-    TILE_BYTES,
     TILE_CHANNELS,
     TILE_LANES,
     TILE_ROWS,
@@ -34,7 +32,7 @@ from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Work
 
 from .staging import OutputBlock
-from .tiled import PlacedBlock, TiledKernel
+from .tiled import PlacedBlock, TiledInput, TiledKernel
 
 
 @dataclass(frozen=True)
@@ -89,8 +87,17 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         )
         results = self._block_outputs(outputs, output, epilogue)
 
+        parts = inputs.buffer
+        row, chunk, part, column = (parts.known_stride(dimension) * PAIR_BYTES for dimension in range(4))
+        rows = TiledInput(inputs.address, row, column, chunk, part)
+
         def multiply(placed: PlacedBlock) -> None:
+            next_panel = filters.offset([placed.channel_block + 1, 0, 0, 0]) + placed.number * (
+                self._lines_ahead * CACHE_LINE_FLOATS
+            )
+
             def meanwhile(tile_step: Index) -> None:
+                self._fetch_filters(filters, next_panel, tile_step)
                 self._fetch_outputs(results, placed, tile_step)
                 if not self._splits_meanwhile:
                     return
@@ -103,7 +110,7 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                     ),
                 )
 
-            self._multiply(inputs, panel, filters, placed, meanwhile)
+            self._multiply(block, rows, panel.address, placed, meanwhile)
 
         def begin(channel_block: Index) -> None:
             self._split_filters(filters, channel_block, panel.buffer)
@@ -207,55 +214,13 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
             if begin < end:
                 split_rows_of(begin, end)
 
-    def _multiply(
-        self,
-        inputs: ScratchMemory,
-        panel: ScratchMemory,
-        filters: Buffer,
-        placed: PlacedBlock,
-        beside: Callable[[Index], None],
-    ) -> None:
-        """The sums of a register block.
-
-        `beside` emits what is done for each tile of the reduction meanwhile: the unit works by itself. Each
-        of the workgroup's register blocks fetches a part of the filters of the next block of channels.
-        """
-        schedule, shape, block = self.schedule, self.shape, self.schedule.block
-        parts = inputs.buffer
-        channel_block, row, pixel = placed.channel_block, placed.row, placed.pixel
+    def _fetch_filters(self, filters: Buffer, next_panel: Index, step: Index) -> None:
+        """Fetches, for a tile of the reduction, a part of the filters of the next block of channels, which
+        each of the workgroup's register blocks does."""
         ahead = self._lines_ahead
-        next_panel = filters.offset([channel_block + 1, 0, 0, 0]) + placed.number * (
-            ahead * CACHE_LINE_FLOATS
-        )
-        row_steps = [1, 1]
-        if shape.spatial_rank > 1:
-            row_steps = [shape.strides[-2] // input_step(shape, -2), shape.dilations[-2]]
-        pixel_step = shape.strides[-1] // input_step(shape, -1)
-        taps_of_row = shape.kernel_size[-1]
-        first = inputs.address + (row * row_steps[0] * parts.stride(0) + pixel * pixel_step * TILE_LANES) * 4
-        block.clear()
-        with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
-            tap_row, tap_column = tap // taps_of_row, tap % taps_of_row
-            of_tap = tap_row * (row_steps[1] * parts.stride(0))
-            of_tap = of_tap + tap_column * (shape.dilations[-1] * TILE_LANES)
-            rows = first + (of_tap + chunk * parts.stride(1)) * 4
-            step = tap * self._chunks + chunk
-            panel_tiles = panel.address + step * (panel.buffer.stride(0) * 4)
-
-            def row_address(part: int, tile: int, rows: Index = rows) -> Index:
-                row_tile, pixel_tile = divmod(tile, schedule.pixel_tiles)
-                within = row_tile * row_steps[0] * parts.stride(0)
-                within += pixel_tile * schedule.tile_pixels * pixel_step * TILE_LANES
-                return rows + (part * parts.stride(2) + within) * 4
-
-            def filter_address(part: int, tile: int, panel_tiles: Index = panel_tiles) -> Index:
-                return panel_tiles + (part * schedule.channel_tiles + tile) * TILE_BYTES
-
-            block.add(row_address, pixel_step * ROW_BYTES, filter_address)
-            for line in range(ahead):
-                place = step * (self._register_blocks * ahead * CACHE_LINE_FLOATS) + line * CACHE_LINE_FLOATS
-                filters.prefetch(next_panel + place, to_l2=True)
-            beside(step)
+        for line in range(ahead):
+            place = step * (self._register_blocks * ahead * CACHE_LINE_FLOATS) + line * CACHE_LINE_FLOATS
+            filters.prefetch(next_panel + place, to_l2=True)
 
     @property
     def _splits_meanwhile(self) -> bool:
@@ -311,5 +276,6 @@ class _SplitRow:
             loop(chunks * PARTS, name="part") as part,
             loop(end - begin, name="column") as column,
         ):
+            zeros = zero_parts()
             place = self.target + part * self.parts.stride(2) + (begin + column) * TILE_LANES
-            self.parts.store(zero_parts(), place)
+            self.parts.store(zeros, place)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TileBlock
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_BYTES, TILE_LANES, TileBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
@@ -55,6 +55,20 @@ class BlockOutputs:
     store: RegisterBlockStore
     sums: ScratchMemory
     """row_tiles x block_pixels x channel_block: the unit writes them there."""
+
+
+@dataclass(frozen=True)
+class TiledInput:
+    """Where a workgroup reads its input, channels side by side: distances in bytes."""
+
+    address: Index
+    """Of what the first output reads first."""
+    row: int
+    column: int
+    chunk: int
+    """From a tile of channels to the next."""
+    part: int = 0
+    """From a part of numbers that are split to the next."""
 
 
 class StagedRow(Protocol):
@@ -198,6 +212,44 @@ class TiledKernel(Generic[ScheduleType]):
                 multiply(placed)
                 block.store(results.sums.address)
                 self._finish(results, placed)
+
+    def _multiply(
+        self,
+        block: TileBlock,
+        rows: TiledInput,
+        panel: Index,
+        placed: PlacedBlock,
+        beside: Callable[[Index], None],
+    ) -> None:
+        """Emits the sums of a register block; `panel` is the address of the filters of its channels.
+
+        `beside` emits what is done for each tile of the reduction meanwhile: the unit works by itself.
+        """
+        schedule, shape = self.schedule, self.shape
+        row_step = row_dilation = rows.row
+        if shape.spatial_rank > 1:
+            row_step = shape.strides[-2] // input_step(shape, -2) * rows.row
+            row_dilation = shape.dilations[-2] * rows.row
+        pixel_step = shape.strides[-1] // input_step(shape, -1) * rows.column
+        first = rows.address + (placed.row * row_step + placed.pixel * pixel_step)
+        row_taps, channel_tiles = schedule.row_taps(shape), schedule.channel_tiles
+        block.clear()
+        with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
+            of_tap = tap // row_taps * row_dilation + tap % row_taps * (shape.dilations[-1] * rows.column)
+            begin = first + (of_tap + chunk * rows.chunk)
+            step = tap * self._chunks + chunk
+            tiles = panel + step * (schedule.parts * channel_tiles * TILE_BYTES)
+
+            def row_address(part: int, tile: int, begin: Index = begin) -> Index:
+                row_tile, pixel_tile = divmod(tile, schedule.pixel_tiles)
+                within = row_tile * row_step + pixel_tile * schedule.tile_pixels * pixel_step
+                return begin + (part * rows.part + within)
+
+            def filter_address(part: int, tile: int, tiles: Index = tiles) -> Index:
+                return tiles + (part * channel_tiles + tile) * TILE_BYTES
+
+            block.add(row_address, pixel_step, filter_address, schedule.part_products)
+            beside(step)
 
     def _fetch_outputs(self, results: BlockOutputs, placed: PlacedBlock, step: Index) -> None:
         """Fetches, for a tile of the reduction, a part of what a register block writes.

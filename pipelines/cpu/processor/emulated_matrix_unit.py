@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -42,15 +43,20 @@ class EmulatedBlock:
         with loop(vectors, name="cleared") as number:
             self.sums.store(splat(0.0, TILE_LANES, self.sums.computed), number * TILE_LANES)
 
-    def add_rounded(
+    def add(
         self,
-        row_address: Callable[[int], Index],
+        row_address: Callable[[int, int], Index],
         row_distance: int,
-        filter_address: Callable[[int], Index],
+        filter_address: Callable[[int, int], Index],
+        products: Sequence[tuple[int, int]],
     ) -> None:
-        """Emits the adding of the products of 32 input channels, a bf16 each, to the sums."""
+        """One product after the other, of all tiles."""
+        for row_part, filter_part in products:
+            filters = [filter_address(filter_part, tile) for tile in range(self.block.channel_tiles)]
+            self._add_part(partial(row_address, row_part), row_distance, filters)
+
+    def _add_part(self, row_address: Callable[[int], Index], row_distance: int, filters: list[Index]) -> None:
         channel_tiles = self.block.channel_tiles
-        filters = [filter_address(tile) for tile in range(channel_tiles)]
         for tile in range(self.block.row_tiles):
             rows = row_address(tile)
             with loop(self.block.tile_rows, name="tile_row") as row:

@@ -58,15 +58,17 @@ class TileBlock(Protocol):
     def clear(self) -> None:
         """Emits the zeroing of the sums."""
 
-    def add_rounded(
+    def add(
         self,
-        row_address: Callable[[int], Index],
+        row_address: Callable[[int, int], Index],
         row_distance: int,
-        filter_address: Callable[[int], Index],
+        filter_address: Callable[[int, int], Index],
+        products: Sequence[tuple[int, int]],
     ) -> None:
-        """Emits the adding of the products of 32 input channels, a bf16 each, to the sums.
+        """Emits the adding of the `products` of parts of 32 input channels to the sums.
 
-        The functions give where a tile begins; rows of the left operand lie `row_distance` bytes apart.
+        `row_address` and `filter_address` give, for a part and the number of a tile, where it begins; rows of
+        the left operand lie `row_distance` bytes apart.
         """
 
     def store(self, address: Index) -> None:
@@ -122,13 +124,9 @@ class MatrixBlock:
         row_address: Callable[[int, int], Index],
         row_distance: int,
         filter_address: Callable[[int, int], Index],
-        products: Sequence[tuple[int, int]] = PRODUCTS,
+        products: Sequence[tuple[int, int]],
     ) -> None:
-        """Emits the adding of the products of 32 input channels to the sums, by their parts.
-
-        `row_address` and `filter_address` give, for a part and the number of a tile, where it begins; rows of
-        the left operand lie `row_distance` bytes apart.
-        """
+        """Each tile is loaded where the part before was another one."""
         first_row = self.row_tiles * self.channel_tiles
         first_filter = first_row + self.row_tiles
         loaded: tuple[int | None, int | None] = (None, None)
@@ -145,20 +143,6 @@ class MatrixBlock:
                     sums = tile * self.channel_tiles + channel_tile
                     operands = (sums, first_row + tile, first_filter + channel_tile)
                     _call("llvm.x86.tdpbf16ps", *map(_register, operands))
-
-    def add_rounded(
-        self,
-        row_address: Callable[[int], Index],
-        row_distance: int,
-        filter_address: Callable[[int], Index],
-    ) -> None:
-        """As `add`, of numbers that are a single bf16 each."""
-        self.add(
-            lambda _, tile: row_address(tile),
-            row_distance,
-            lambda _, tile: filter_address(tile),
-            ROUNDED_PRODUCTS,
-        )
 
     def store(self, address: Index) -> None:
         """Emits the writing of the sums: row_tiles x tile_rows x (channel_tiles x 16) of f32."""

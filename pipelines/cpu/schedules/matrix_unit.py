@@ -60,13 +60,22 @@ class TileSchedule(Schedule, ABC):
     def part_products(self) -> Sequence[tuple[int, int]]:
         """The parts of both operands that are multiplied for each product, one after the other."""
 
+    @property
+    def parts(self) -> int:
+        """Numbers of bf16 that an operand's number is the sum of."""
+        return 1 + max(part for part, _ in self.part_products)
+
     @abstractmethod
     def panel_element_bytes(self, shape: ConvolutionShape) -> int:
         """Of a filter, as the kernel reads it."""
 
+    def row_taps(self, shape: ConvolutionShape) -> int:
+        """Taps of a row of which each is summed in tiles of its own."""
+        return shape.kernel_size[-1]
+
     def taps(self, shape: ConvolutionShape) -> int:
-        """Those of which each is summed in tiles of its own."""
-        return prod(shape.kernel_size)
+        """Those of all rows."""
+        return prod(shape.kernel_size[:-1]) * self.row_taps(shape)
 
     def chunks(self, shape: ConvolutionShape) -> int:
         """Tiles of a tap's input channels: the last one's, past the last channel, are zeros."""
@@ -165,8 +174,8 @@ class Bf16MatrixUnitSchedule(TileSchedule):
     def panel_element_bytes(self, shape: ConvolutionShape) -> int:
         return BF16.bytes
 
-    def taps(self, shape: ConvolutionShape) -> int:
-        return super().taps(shape) // merged_taps(shape)
+    def row_taps(self, shape: ConvolutionShape) -> int:
+        return shape.kernel_size[-1] // merged_taps(shape)
 
     def chunks(self, shape: ConvolutionShape) -> int:
         """Those of merged taps together."""
