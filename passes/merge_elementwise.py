@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
@@ -18,6 +15,7 @@ from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_e
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.merged_elementwise import Meeting, build_merged
 
 PASS_NAME = "winograd-merge-elementwise"
 
@@ -47,14 +45,6 @@ class MergeElementwise:
         rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _merge_transform_users)
         concatenations = [each for each in walk(module) if each.name == "tensor.concat"]
         rewrite_each("concatenation", concatenations, lambda each: _merge_users(each.results[0]))
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Elementwise operations that use one value, or one another, and nothing else uses but `last`."""
-
-    last: Elementwise
-    others: dict[ir.Operation, Elementwise]
 
 
 def _merge_users(value: ir.Value) -> ir.Value:
@@ -167,7 +157,7 @@ def _merged_user(value: ir.Value) -> Elementwise | None:
 def _merge_into(meeting: Meeting) -> Elementwise | None:
     """Build one operation for all of `meeting`, which are gone then."""
     with meeting.last.operation.location, ir.InsertionPoint(meeting.last.operation):
-        merged = _merge(meeting)
+        merged = build_merged(meeting)
     meeting.last.result.replace_all_uses_with(merged)
     erase_if_unused([meeting.last.operation])
     computed = match_elementwise(merged.owner.operation)
@@ -194,40 +184,3 @@ def _is_mergeable(elementwise: Elementwise, value: ir.Value) -> bool:
     return elementwise.result.type == value.type and all(
         indexing_map == identity for source, indexing_map in reads if source == value
     )
-
-
-def _merge(meeting: Meeting) -> ir.Value:
-    """Build the operation that computes what `meeting` does."""
-    members = [*meeting.others.values(), meeting.last]
-    reads = list(
-        dict.fromkeys(
-            (source, indexing_map)
-            for member in members
-            for source, indexing_map in member.reads
-            if defining_operation(source) not in meeting.others and splat_element(source) is None
-        )
-    )
-
-    def compute_all(arguments: list[ir.Value]) -> ir.Value:
-        *elements, unused = arguments
-        element_of = dict(zip(reads, elements, strict=True))
-        computed: dict[ir.Operation, ir.Value] = {}
-
-        def compute(member: Elementwise) -> ir.Value:
-            if member.operation not in computed:
-                inputs = [element(*read) for read in member.reads]
-                (computed[member.operation],) = inline_block(member.body, [*inputs, unused])
-            return computed[member.operation]
-
-        def element(source: ir.Value, indexing_map: ir.AffineMap) -> ir.Value:
-            definition = defining_operation(source)
-            if definition in meeting.others:
-                return compute(meeting.others[definition])
-            number = splat_element(source)
-            if number is not None:
-                return arith.constant(source.type.element_type, number)
-            return element_of[source, indexing_map]
-
-        return compute(meeting.last)
-
-    return build_elementwise(reads, meeting.last.inputs[-1], compute_all)

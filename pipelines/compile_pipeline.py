@@ -67,6 +67,7 @@ from .selection.select_algorithm import SelectAlgorithm
 from .to_kernels.copy_parts import CopyParts
 from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
+from .to_kernels.lower_elementwise import LowerElementwise
 from .to_kernels.lower_layer_norm import LowerLayerNorm
 from .to_kernels.lower_softmax import LowerSoftmax
 from .to_kernels.lower_sums import LowerSums
@@ -136,6 +137,7 @@ def compile_pipeline(
         TransposeImages(),
         CopyParts(),
         LowerSums(),
+        LowerElementwise(),
         SplitSums(),
         KeepNan(),
         WrapConversions(),

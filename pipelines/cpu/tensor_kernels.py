@@ -29,6 +29,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PartialMoments,
     RowNormalization,
     RowSoftmax,
+    SpreadElementwise,
     Sums,
     TensorOperation,
 )
@@ -99,6 +100,8 @@ def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
     if isinstance(operation, Sums | PartialMoments | CombinedMoments):
         return "IREE's loops over pixels are vectors of channels on CPUs"
+    if isinstance(operation, SpreadElementwise):
+        return "IREE computes elementwise as fast as memory on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)
 
 

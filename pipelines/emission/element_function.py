@@ -9,6 +9,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.match.navigation import defining_operation
 
+from .epilogue import emit_vectorized
+from .numbers.known import NUMBERS
+
 
 @dataclass(frozen=True)
 class ElementFunction:
@@ -30,6 +33,33 @@ class ElementFunction:
         for body in self.bodies:
             (element,) = inline_block(body, [element] * len(body.arguments))
         return element
+
+
+@dataclass(frozen=True)
+class VectorFunction:
+    """What an elementwise operation computes of an element of each of its operands, on vectors of these.
+
+    Functions that compute the same are equal, wherever they are in a program.
+    """
+
+    body: ir.Block = field(compare=False)
+    """Its last argument, an element of what gives the result its shape, isn't used; it captures nothing."""
+    text: str
+
+    @staticmethod
+    def of(body: ir.Block) -> VectorFunction:
+        return VectorFunction(body, _text(body))
+
+    def emit(self, elements: Sequence[ir.Value]) -> ir.Value:
+        """What is computed of a vector of each operand, all of one width, at the insertion point."""
+        width = ir.VectorType(elements[0].type).shape[0]
+        *inputs, _ = self.body.arguments
+        values = dict(zip(inputs, elements, strict=True))
+        *operations, terminator = [view.operation for view in self.body.operations]
+        for operation in operations:
+            emitted = emit_vectorized(operation, values, width, NUMBERS)
+            values |= dict(zip(operation.results, emitted, strict=True))
+        return values[terminator.operands[0]]
 
 
 def _text(body: ir.Block) -> str:

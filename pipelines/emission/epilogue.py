@@ -77,7 +77,7 @@ class VectorEpilogue:
             functions = number_of(element, self.numbers).functions(self.fused_multiply_add)
             if operation.name in functions:
                 return [functions[operation.name](*operands)]
-        return _emit_vectorized(operation, values, width, self.numbers)
+        return emit_vectorized(operation, values, width, self.numbers)
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
@@ -153,7 +153,7 @@ def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[I
     )
 
 
-def _emit_vectorized(
+def emit_vectorized(
     operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int, known: Numbers
 ) -> list[ir.Value]:
     """The results of a scalar operation, rounded to its types, in the types that these are computed with."""

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 )
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.elementwise_lowering import lowered_elementwise
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
@@ -61,6 +62,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PartialMoments,
     RowNormalization,
     RowSoftmax,
+    SpreadElementwise,
     Sums,
     TensorOperation,
 )
@@ -116,6 +118,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         RowSoftmax: lowered_rows,
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,
+        SpreadElementwise: lowered_elementwise,
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),

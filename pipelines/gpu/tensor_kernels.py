@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.pipelines.gpu.elementwise_lowering import elementwise_kernel
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -21,6 +24,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PartialMoments,
     RowNormalization,
     RowSoftmax,
+    SpreadElementwise,
     Sums,
     TensorOperation,
 )
@@ -28,6 +32,8 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 _LEAST_ELEMENTS = 1 << 15
 """Of images that IREE's code sums in about the time that a kernel takes to begin."""
 _LEAST_ROW = 16
+_LEAST_SPREAD = 1 << 22
+"""Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
 _TILED = 32
 """IREE's code multiplies matrices well whose sizes are all multiples of it."""
 _LONGEST_REDUCTION = 1024
@@ -74,6 +80,23 @@ def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
     return None
 
 
+def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
+    type_ = ir.RankedTensorType(operation.elementwise.result.type)
+    if not type_.has_static_shape:
+        return "IREE computes elementwise what has sizes that are known only at run time"
+    if prod(type_.shape) < _LEAST_SPREAD:
+        return f"{prod(type_.shape)} elements are too few for a dispatch of what is spread over them"
+    kernel = elementwise_kernel(operation)
+    spread = (
+        read.value
+        for read, operand in zip(operation.operands, kernel.operands, strict=True)
+        if operand.dimensions is not None
+    )
+    if all(map(is_known_at_load, spread)):
+        return "IREE computes elementwise as fast what is spread by constants"
+    return None if kernel.fits else f"neighbours of {type_} don't read quads of all operands"
+
+
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: _misfit_of_channels_last,
@@ -86,6 +109,7 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         Sums: _misfit_of_sums,
         PartialMoments: _misfit_of_sums,
         CombinedMoments: _misfit_of_sums,
+        SpreadElementwise: _misfit_of_elementwise,
     }
 )
 

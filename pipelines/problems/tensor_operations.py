@@ -8,6 +8,8 @@ from typing import TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.columns import Columns
+from iree.winograd.passes.match.elementwise import Elementwise
+from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
 
@@ -98,6 +100,15 @@ class CombinedMoments:
     """Not means, of which nothing is computed."""
 
 
+@dataclass(frozen=True)
+class SpreadElementwise:
+    """An elementwise operation, one of whose operands, at least, is smaller than its result."""
+
+    elementwise: Elementwise
+    operands: tuple[EpilogueOperand, ...]
+    """All that it reads."""
+
+
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelShuffle
@@ -109,5 +120,6 @@ TensorOperation: TypeAlias = (
     | Sums
     | PartialMoments
     | CombinedMoments
+    | SpreadElementwise
 )
 """All of them are of f32."""

@@ -72,8 +72,11 @@ FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
 FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 """Has work only for tensors of unknown sizes: `test/python/test_torch_operators.py`."""
+FOR_GPUS = ("winograd-drop-unit-batch", "winograd-lower-elementwise")
+"""Have work only there: `test/pipelines/gpu/test_batch_matmul.py`, `test_elementwise.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
+    *FOR_GPUS,
     *FOR_CALLED,
     FOR_BATCHES,
     FOR_HALF,

@@ -1,0 +1,96 @@
+"""The GPU kernel of elementwise operations on images and on what is spread over them, such as scales."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.element_function import VectorFunction
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
+
+ELEMENTWISE_THREADS = 256
+_HELD = 4
+"""Quads of a thread: as many loads of an image as are on their way at a time."""
+
+
+@dataclass(frozen=True)
+class SpreadOperand:
+    """What a kernel reads for each element of its result: one of the same place, or of some dimensions."""
+
+    dimensions: tuple[int | None, ...] | None
+    """Those of the result by which its own are read, None for a first element; None for the same place."""
+
+    def holds(self, dimension: int) -> bool:
+        """Whether it has an element for each of the result's `dimension`."""
+        return self.dimensions is None or dimension in self.dimensions
+
+
+@dataclass(frozen=True)
+class ElementwiseKernel:
+    """`function` of the elements of each operand, at each element of a result of f32."""
+
+    extents: tuple[int, ...]
+    """Of the result."""
+    operands: tuple[SpreadOperand, ...]
+    function: VectorFunction
+
+    @property
+    def name(self) -> str:
+        return f"winograd_elementwise_{'x'.join(map(str, self.extents))}"
+
+    @property
+    def fits(self) -> bool:
+        """Whether quads of the result read quads, or one element, of each operand."""
+        spread = [each for each in self.operands if each.dimensions is not None]
+        last = len(self.extents) - 1
+        if any(each.holds(last) for each in spread):
+            return self.extents[last] % QUAD == 0
+        read = (d for d in range(last + 1) if any(each.holds(d) for each in spread))
+        return prod(self.extents[max(read, default=-1) + 1 :]) % QUAD == 0
+
+    def reads_quads(self, operand: SpreadOperand) -> bool:
+        """Whether an operand is read by quads, not one element for the quad of the result."""
+        return operand.holds(len(self.extents) - 1)
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index]:
+        """Blocks of quads of the result."""
+        return (Index(ceil_div(self._quads, ELEMENTWISE_THREADS * _HELD)),)
+
+    def emit(self, work: Work, *operands_and_output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup."""
+        *operands, output = operands_and_output
+        first = work.workgroup[0] * (ELEMENTWISE_THREADS * _HELD) + thread_id()
+        numbers = [first + i * ELEMENTWISE_THREADS for i in range(_HELD)]
+        places = [number.minimum(self._quads - 1) * QUAD for number in numbers]
+        loaded = [self._loaded(operands, place) for place in places]
+        for number, place, elements in zip(numbers, places, loaded, strict=True):
+            output.store(self.function.emit(elements), place, number.less_than(self._quads))
+
+    @property
+    def _quads(self) -> int:
+        return prod(self.extents) // QUAD
+
+    def _loaded(self, buffers: list[GlobalBuffer], place: Index) -> list[ir.Value]:
+        """A quad of each operand for that of the result from `place` on."""
+        loaded = []
+        for operand, buffer in zip(self.operands, buffers, strict=True):
+            offset = place
+            if operand.dimensions is not None:
+                indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
+                offset = buffer.offset(indices)
+            if self.reads_quads(operand):
+                loaded.append(buffer.load(offset))
+            else:
+                loaded.append(broadcast(buffer.load_scalar(offset), QUAD))
+        return loaded
+
+    def _index(self, place: Index, dimension: int) -> Index:
+        """Along a dimension, of the element at `place`."""
+        outer, size = prod(self.extents[:dimension]), self.extents[dimension]
+        index = place // prod(self.extents[dimension + 1 :])
+        return index if outer == 1 else index % size

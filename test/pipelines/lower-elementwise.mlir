@@ -1,0 +1,83 @@
+// RUN: winograd-opt --winograd-lower-elementwise --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#channel = affine_map<(n, h, w, c) -> (n, c, 0, 0)>
+
+// A scale and a shift of channels with what follows, read twice: one kernel, which reads vectors from memory.
+// CHECK-LABEL: func.func @normalized
+// CHECK-SAME: (%[[M:.*]]: tensor<1x65536x64xf32>, %[[SCALE:.*]]: tensor<1x64x1x1xf32>, %[[SHIFT:.*]]: tensor<1x64x1x1xf32>)
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK-NOT: linalg.generic
+// CHECK: %[[Z:.*]] = flow.dispatch @winograd_elementwise_1x256x256x64::@winograd_elementwise_1x256x256x64(%[[Y]], %[[SCALE]], %[[SHIFT]])
+// CHECK-NOT: linalg.generic
+// CHECK: "winograd.input_transform"(%[[Z]])
+func.func @normalized(%m: tensor<1x65536x64xf32>, %scale: tensor<1x64x1x1xf32>, %shift: tensor<1x64x1x1xf32>) -> tensor<1x65536x64xf32> {
+  %one = arith.constant 1.0 : f32
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x64xf32>) -> tensor<1x256x256x64xf32>
+  %e = tensor.empty() : tensor<1x256x256x64xf32>
+  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %scale : tensor<1x256x256x64xf32>, tensor<1x64x1x1xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x64xf32>
+  %y = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s, %shift : tensor<1x256x256x64xf32>, tensor<1x64x1x1xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.addf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x64xf32>
+  %g = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x256x256x64xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %negative = arith.negf %in : f32
+    %exponential = math.exp %negative : f32
+    %sum = arith.addf %exponential, %one : f32
+    %r = arith.divf %one, %sum : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x64xf32>
+  %z = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y, %g : tensor<1x256x256x64xf32>, tensor<1x256x256x64xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x64xf32>
+  %t = "winograd.input_transform"(%z) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x64xf32>) -> tensor<1x65536x64xf32>
+  return %t : tensor<1x65536x64xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#channel = affine_map<(n, h, w, c) -> (c)>
+
+// Left are small images, and what is scaled by constants: IREE computes it as fast.
+// CHECK-LABEL: func.func @left
+// CHECK-COUNT-2: linalg.generic
+func.func @left(%m: tensor<1x65536x64xf32>, %scale: tensor<64xf32>, %small: tensor<1x64x64x64xf32>) -> (tensor<1x65536x64xf32>, tensor<1x4096x64xf32>) {
+  %known = arith.constant dense<3.0> : tensor<64xf32>
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x64xf32>) -> tensor<1x256x256x64xf32>
+  %e = tensor.empty() : tensor<1x256x256x64xf32>
+  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %known : tensor<1x256x256x64xf32>, tensor<64xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x64xf32>
+  %es = tensor.empty() : tensor<1x64x64x64xf32>
+  %z = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%small, %scale : tensor<1x64x64x64xf32>, tensor<64xf32>) outs(%es : tensor<1x64x64x64xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x64x64x64xf32>
+  %t = "winograd.input_transform"(%s) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x64xf32>) -> tensor<1x65536x64xf32>
+  %ts = "winograd.input_transform"(%z) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x64x64x64xf32>) -> tensor<1x4096x64xf32>
+  return %t, %ts : tensor<1x65536x64xf32>, tensor<1x4096x64xf32>
+}
