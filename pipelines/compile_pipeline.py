@@ -34,6 +34,7 @@ from iree.winograd.passes.unroll_pooling import UnrollPooling
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
 from .for_target.compute_scales_first import ComputeScalesFirst
+from .for_target.drop_unit_batch import DropUnitBatch
 from .for_target.fold_gradient_layout import FoldGradientLayout
 from .for_target.fold_layout import FoldLayout
 from .for_target.insert_first import InsertFirst
@@ -110,6 +111,7 @@ def compile_pipeline(
         TrimTaps(),
         MoveStrides(),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
+        DropUnitBatch(),
         LoopOverImages(**shared_values(of_all_layers, LoopOverImages)),
         SelectAlgorithm(
             **shared_values(options, SelectAlgorithm), observe=observe, keeps_all=keeps_all, warn=warn

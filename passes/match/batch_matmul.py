@@ -41,6 +41,10 @@ class BatchProduct:
     factor: float = 1.0
 
     @property
+    def multiply_adds(self) -> int:
+        return self.batch * self.rows * self.columns * self.reduction
+
+    @property
     def is_in_order(self) -> bool:
         """Whether all matrices are dense, row-major and behind each other."""
         extents = (self.rows, self.reduction), (self.reduction, self.columns), (self.rows, self.columns)
@@ -102,6 +106,15 @@ def match_batch_matmul(operation: ir.Operation) -> BatchMatmul | NoMatch:
         left_view.factor * right_view.factor,
     )
     return BatchMatmul(operation, problem, left_view.source, right_view.source, result)
+
+
+def match_single_matmul(operation: ir.Operation) -> BatchProduct | None:
+    """What an operation is for which `is_batch_matmul` holds, of one matrix whose dimensions are in order."""
+    product = match_batch_matmul(operation)
+    if isinstance(product, NoMatch) or product.problem.batch != 1:
+        return None
+    maps = [_letters(ir.AffineMapAttr(each).value) for each in linalg_structure.get_indexing_maps(operation)]
+    return product.problem if maps == [_LEFT, _RIGHT, _RESULT] else None
 
 
 def _letters(indexing_map: ir.AffineMap) -> str:

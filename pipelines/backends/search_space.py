@@ -39,6 +39,13 @@ class SearchSpace(Hashable, Protocol):
     def takes_parameters(self) -> bool:
         """Whether kernels multiply matrices as well that are known only when the program is loaded."""
 
+    @property
+    def least_unknown_multiply_adds(self) -> int | None:
+        """Multiply-adds from which on kernels multiply rows by a matrix known only at run time, too.
+
+        None where they never do.
+        """
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

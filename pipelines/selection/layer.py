@@ -67,5 +67,8 @@ def match_problem(layer: Layer, space: SearchSpace) -> ConvolutionProblem | NoMa
         return matmul
     if is_constant(matmul.matrix) or (space.takes_parameters and is_known_at_load(matmul.matrix)):
         return matmul.problem
+    least = space.least_unknown_multiply_adds
+    if least is not None and matmul.problem.multiply_adds >= least:
+        return matmul.problem
     when = "loading the program" if is_known_at_load(matmul.matrix) else "running it"
     return NoMatch(layer.operation, f"its matrix is known only when {when}")

@@ -65,6 +65,11 @@ class CpuSearchSpace:
     def takes_parameters(self) -> bool:
         return False
 
+    @property
+    def least_unknown_multiply_adds(self) -> None:
+        """There are kernels for batches, which read matrices where they are."""
+        return None
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""
         return types_misfit(problem)

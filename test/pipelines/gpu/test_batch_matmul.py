@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from torch import nn
 from wide import wide
 
@@ -49,6 +50,47 @@ def test_products_of_heads(case: tuple[int, int, int, int], gpu_target: str, gpu
     result = (expected @ values).swapaxes(1, 2).reshape(images, tokens, -1)
     of_scores = (bound + tokens * UNIT_ROUNDOFF * sizes) @ np.abs(values)
     assert (np.abs(attended - result) <= 1.01 * of_scores.swapaxes(1, 2).reshape(result.shape)).all()
+
+
+class Product(nn.Module):
+    """Of two matrices that are known only at run time, beside a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 1)
+
+    def forward(
+        self, image: torch.Tensor, left: torch.Tensor, right: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return left @ right, self.convolution(image)
+
+
+def product_arguments(rows: int, reduction: int, columns: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((1, 3, 8, 8), (1, rows, reduction), (1, reduction, columns))
+    return [torch.randn(*shape, generator=generator) for shape in shapes]
+
+
+@pytest.mark.parametrize("sizes", [(256, 64, 160), *wide([(160, 512, 96)])])
+def test_large_products_of_one_matrix_are_layers(
+    sizes: tuple[int, int, int], gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose filters are transformed, and on matrix units split, as the program runs."""
+    monkeypatch.setattr(GpuSearchSpace, "least_unknown_multiply_adds", 1)
+    arguments = product_arguments(*sizes)
+    compiled = compile(iree.winograd.import_torch(Product(), *arguments), target=gpu_target, strict=True)
+    assert b"winograd_filter_f1_1" in bytes(compiled)
+    result, _ = map(np.asarray, iree.winograd.load(compiled, gpu_device)(*arguments))
+    _, left, right = (each.numpy().astype(np.float64) for each in arguments)
+    # Split operands have two bits less, whose products three roundings more.
+    bound = (sizes[1] + 8) * UNIT_ROUNDOFF * (np.abs(left) @ np.abs(right))
+    assert (np.abs(result - left @ right) <= bound).all()
+
+
+@pytest.mark.parametrize("sizes", wide([(1024, 512, 512)]))
+def test_products_of_thousands_of_rows_are_layers_on_hopper(sizes: tuple[int, int, int]) -> None:
+    imported = iree.winograd.import_torch(Product(), *product_arguments(*sizes))
+    assert b"winograd_filter_f1_1" in bytes(compile(imported, target="cuda:sm_90a", strict=True))
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
