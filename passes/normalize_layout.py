@@ -19,6 +19,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
 from iree.winograd.passes.rewrite.merged_pixels import rewrite_merged_pixels, rewrite_split_pixels
 from iree.winograd.passes.rewrite.resampling import rewrite_resampling
+from iree.winograd.passes.rewrite.selected_pixels import rewrite_selected_pixels
 from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
 
 
@@ -72,8 +73,10 @@ def _is_rewritten(operation: ir.Operation) -> bool:
 
 
 def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:
-    result = rewrite_resampling(operation, versions)
-    return channels_last.rewrite_linalg(operation, versions) if result is None else result
+    for rewrite in (rewrite_resampling, rewrite_selected_pixels):
+        if (result := rewrite(operation, versions)) is not None:
+            return result
+    return channels_last.rewrite_linalg(operation, versions)
 
 
 def _rewrite_collapse(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:

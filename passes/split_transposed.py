@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.dialect.attributes import sizes_attribute
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.generic import build_sum
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.phase_image import phase_image
 from iree.winograd.passes.build.slices import extracted, inserted
-from iree.winograd.passes.build.tensors import shape_of, zero_filled
+from iree.winograd.passes.build.tensors import index_constant, shape_of, size_of, zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
@@ -19,8 +20,10 @@ from iree.winograd.passes.match.constants import is_constant, is_zero
 from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
+from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
 from iree.winograd.passes.match.groups import merged_layout
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.size_expressions import SizeExpressions
 from iree.winograd.passes.match.transposed_convolution import (
     DimensionPhase,
     TransposedConvolution,
@@ -64,7 +67,7 @@ class SplitTransposed:
 
 
 def _split(operation: ir.Operation) -> None:
-    transposed = match_transposed(operation)
+    transposed = match_transposed(operation, lambda each: SizeExpressions.of(each.parent.operation))
     if isinstance(transposed, NoMatch):
         remark_left(PASS_NAME, transposed)
     if not isinstance(transposed, TransposedConvolution):
@@ -101,7 +104,7 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
     if transposed.covers_output:
         result = tensor.empty(shape_of(init), convolution.element_type)
     for phase in transposed.phases:
-        addend = _phase_init(init, layout, phase, transposed.strides)
+        addend = _phase_init(init, layout, phase, transposed)
         sizes = _group_sizes(convolution)
         if is_split:
             addend = split(addend, layout.index("g"), sizes)
@@ -111,6 +114,9 @@ def _build_phases(transposed: TransposedConvolution) -> ir.Value:
             [dimension.dilation for dimension in phase],
             (phase_image(transposed, phase), _phase_filter(convolution, phase), addend),
         )
+        if convolution.unknown_sizes:
+            read = [each.outputs + each.dilation * (each.taps - 1) for each in phase]
+            outputs.owner.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(read)
         if is_split:
             outputs = merged(outputs, layout.index("g"))
         offsets, steps = [0] * len(layout), [1] * len(layout)
@@ -137,13 +143,13 @@ def _phase_filter(convolution: Convolution, phase: Sequence[DimensionPhase]) -> 
 
 
 def _phase_init(
-    init: ir.Value, layout: str, phase: Sequence[DimensionPhase], strides: tuple[int, ...]
+    init: ir.Value, layout: str, phase: Sequence[DimensionPhase], transposed: TransposedConvolution
 ) -> ir.Value:
     """What is added to the phase's outputs: zeros and broadcasts along the image are built again."""
     spatial = [layout.index(str(d)) for d in range(len(phase))]
     sizes = shape_of(init)
-    for axis, dimension in zip(spatial, phase, strict=True):
-        sizes[axis] = dimension.outputs
+    for d, (axis, dimension) in enumerate(zip(spatial, phase, strict=True)):
+        sizes[axis] = _outputs_along(transposed, d, dimension)
     element_type = init.type.element_type
     if is_zero(init):
         return zero_filled(sizes, element_type)
@@ -153,9 +159,18 @@ def _phase_init(
         added = [d for d in range(len(layout)) if d not in positions]
         return build_named(linalg.BroadcastOp, source, tensor.empty(sizes, element_type), dimensions=added)
     offsets, steps = [0] * len(layout), [1] * len(layout)
-    for axis, dimension, stride in zip(spatial, phase, strides, strict=True):
+    for axis, dimension, stride in zip(spatial, phase, transposed.strides, strict=True):
         offsets[axis], steps[axis] = dimension.index, stride
     return extracted(init, offsets, sizes, steps)
+
+
+def _outputs_along(transposed: TransposedConvolution, d: int, dimension: DimensionPhase) -> int | ir.Value:
+    """The outputs of a phase: as many as the image has elements, and a number of them more or less."""
+    if d not in transposed.convolution.unknown_sizes:
+        return dimension.outputs
+    size = size_of(transposed.image, merged_layout(transposed.convolution.input_layout).index(str(d)))
+    more = dimension.outputs - transposed.image_size[d]
+    return arith.addi(size, index_constant(more)) if more and not isinstance(size, int) else size
 
 
 def _group_sizes(convolution: Convolution) -> tuple[int, int]:

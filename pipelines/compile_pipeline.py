@@ -74,6 +74,7 @@ from .to_kernels.lower_softmax import LowerSoftmax
 from .to_kernels.lower_sums import LowerSums
 from .to_kernels.lower_to_dispatch import LowerToDispatch
 from .to_kernels.pool_in_place import PoolInPlace
+from .to_kernels.select_pixels import SelectPixels
 from .to_kernels.transpose_images import TransposeImages
 
 
@@ -120,6 +121,7 @@ def compile_pipeline(
         ConvertConv(),
         ConvertWeightGradient(),
         FusePad(),
+        SelectPixels(),
         MergeElementwise(),
         ComputeBeforeConcat(),
         FuseEpilogue(),

@@ -20,13 +20,15 @@ def phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhas
     shape = list(image.type.shape)
     low, high, start = [0] * len(shape), [0] * len(shape), [0] * len(shape)
     for d, dimension in enumerate(phase):
-        axis = layout.index(str(d))
+        axis, size = layout.index(str(d)), transposed.image_size[d]
         start[axis] = max(0, dimension.offset)
-        end = min(shape[axis], dimension.read_end)
-        low[axis], high[axis] = max(0, -dimension.offset), max(0, dimension.read_end - shape[axis])
-        shape[axis] = end - start[axis]
+        end = min(size, dimension.read_end)
+        low[axis], high[axis] = max(0, -dimension.offset), max(0, dimension.read_end - size)
+        if not is_dynamic(shape[axis]):
+            shape[axis] = end - start[axis]
     if shape != list(image.type.shape):
-        image = extracted(image, start, [size_of(image, 0), *shape[1:]])
+        sizes = [size_of(image, axis) if is_dynamic(size) else size for axis, size in enumerate(shape)]
+        image = extracted(image, start, sizes)
     if any(low) or any(high):
         image = _padded_with_zeros(image, low, high)
     if layout == convolution.input_layout:

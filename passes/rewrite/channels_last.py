@@ -120,9 +120,9 @@ def _is_slice_of(part: ir.Value, whole: ir.Value) -> bool:
 
 
 def _permutes_slice(operation: ir.Operation, source: ir.Value, dynamic: Sequence[ir.Value]) -> bool:
-    """Whether a slice drops no dimension, and has at most the batch, which no layout moves, dynamic."""
-    is_batch = is_dynamic(operation.attributes["static_sizes"][0])
-    return len(dynamic) == is_batch and operation.results[0].type.rank == source.type.rank
+    """Whether a slice drops no dimension, and begins where it is known, at known distances."""
+    sizes = sum(map(is_dynamic, operation.attributes["static_sizes"]))
+    return len(dynamic) == sizes and operation.results[0].type.rank == source.type.rank
 
 
 def read_transposition(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -373,15 +373,15 @@ def _permuted_results(indexing_map: ir.AffineMap) -> ir.AffineMap:
 
 
 def _permuted_slice(
-    operation: ir.Operation, batch: Sequence[ir.Value]
+    operation: ir.Operation, dynamic: Sequence[ir.Value]
 ) -> tuple[list[int], list[Size], list[int]]:
-    """The offsets, sizes and strides of a slice of a channels-last tensor; `batch` is its dynamic size."""
+    """The offsets, sizes and strides of a slice of a channels-last tensor; `dynamic` are its open sizes."""
     offsets, sizes, strides = (
         list(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
     )
-    order = to_channels_last(len(offsets))
-    permuted_sizes = [*batch, *(sizes[d] for d in order[len(batch) :])]
-    return [offsets[d] for d in order], permuted_sizes, [strides[d] for d in order]
+    order, values = to_channels_last(len(offsets)), iter(dynamic)
+    stated = [next(values) if is_dynamic(size) else size for size in sizes]
+    return [offsets[d] for d in order], [stated[d] for d in order], [strides[d] for d in order]
 
 
 def _window(operation: ir.Operation, name: str) -> Sequence[int]:

@@ -64,8 +64,7 @@ def _movable_consumer(assembled: ir.Value, insertions: list[ir.Operation]) -> El
     if consumer.result.type != assembled.type:
         return None
     rank = assembled.type.rank
-    shapes = [insertion.operands[0].type.shape for insertion in insertions]
-    divided = {d for shape in shapes for d in range(rank) if shape[d] != assembled.type.shape[d]}
+    divided = {d for insertion in insertions for d in range(rank) if _divides(insertion, d)}
     for value, indexing_map in consumer.reads:
         if value == assembled:
             if indexing_map != ir.AffineMap.get_identity(rank):
@@ -78,6 +77,12 @@ def _movable_consumer(assembled: ir.Value, insertions: list[ir.Operation]) -> El
             if not isinstance(index, ir.AffineDimExpr) or index.position in divided:
                 return None
     return consumer
+
+
+def _divides(insertion: ir.Operation, dimension: int) -> bool:
+    """Whether what is inserted isn't all of the tensor along a dimension."""
+    part, whole = (operand.type.shape[dimension] for operand in list(insertion.operands)[:2])
+    return bool(part != whole or insertion.attributes["static_strides"][dimension] != 1)
 
 
 def _build_applied(assembled: ir.Value, insertions: list[ir.Operation], consumer: Elementwise) -> ir.Value:

@@ -27,6 +27,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     MaxPooling,
     PartialMoments,
+    PixelSelection,
     RowNormalization,
     RowSoftmax,
     SpreadElementwise,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+    from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
     TensorKernel: TypeAlias = (
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
         | ImageTransposition
         | LayerNormKernel
         | PoolingKernel
+        | SelectionKernel
         | SoftmaxKernel
     )
 
@@ -135,25 +138,58 @@ def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason |
 def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 
-    image, like, kernel = operation.image, operation.like, PoolingKernel(operation.windows, target)
-    extents = {
-        Size(of, dimension): size_of(value, 1 + dimension)
-        for of, value in (("input", image), ("output", like))
-        for dimension in range(len(operation.windows.size))
-    }
-    tensors = [
-        image_tensor(value.type, of, channels_first=False)
-        for value, of in ((image, "input"), (like, "output"))
-    ]
-    sizes = (image.type.shape[0], *like.type.shape[1:])
+    kernel = PoolingKernel(operation.windows, target)
+    extents, (read, written) = _image_sizes(operation.image, operation.like)
     return TensorDispatch(
         kernel,
-        (image,),
-        sizes,
-        touching=None if None in operation.windows.outputs else kernel,
+        (operation.image,),
+        _shape_like(operation.image, operation.like),
+        touching=kernel,
         extents=extents,
-        dynamic=tuple(tensor.dynamic for tensor in tensors),
+        dynamic=(read, written),
     )
+
+
+def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
+
+    image, like = operation.image, operation.like
+    weighted = tuple(tuple(tap.weights is not None for tap in taps) for taps in operation.taps)
+    kernel = SelectionKernel(weighted, image.type.shape[-1], target)
+    extents, (read, written) = _image_sizes(image, like)
+    tables = [
+        (dimension, table)
+        for dimension, taps in enumerate(operation.taps)
+        for tap in taps
+        for table in (tap.positions, tap.weights)
+        if table is not None
+    ]
+    of_tables = [(Size("output", d),) if table.type.is_dynamic_dim(0) else () for d, table in tables]
+    return TensorDispatch(
+        kernel,
+        (image, *(table for _, table in tables)),
+        _shape_like(image, like),
+        extents=extents,
+        dynamic=(read, *of_tables, written),
+    )
+
+
+def _image_sizes(
+    image: ir.Value, like: ir.Value
+) -> tuple[dict[Size, int | ir.Value], list[tuple[Size, ...]]]:
+    """The sizes of an image and of what is made of it, and which of them are open, of both."""
+    tensors = (("input", image), ("output", like))
+    extents = {
+        Size(of, dimension): size_of(value, 1 + dimension)
+        for of, value in tensors
+        for dimension in range(image.type.rank - 2)
+    }
+    return extents, [image_tensor(value.type, of, channels_first=False).dynamic for of, value in tensors]
+
+
+def _shape_like(image: ir.Value, like: ir.Value) -> tuple[int, ...]:
+    """As in a type, that of as many images as `image` has."""
+    return (image.type.shape[0], *like.type.shape[1:])
 
 
 def _row_softmax(operation: RowSoftmax, target: CpuTarget) -> TensorDispatch:
@@ -215,6 +251,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         ChannelsLast: _Kind(_channels_last),
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling),
+        PixelSelection: _Kind(_pixel_selection),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(_column_softmax),
         RowNormalization: _Kind(

@@ -12,6 +12,7 @@ from iree.winograd.passes.match.elementwise import Elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
+from iree.winograd.passes.match.selected_pixels import PixelTap
 
 from .windows import Windows
 
@@ -38,6 +39,17 @@ class MaxPooling:
     windows: Windows
     like: ir.Value
     """A tensor of the sizes that the maxima have."""
+
+
+@dataclass(frozen=True)
+class PixelSelection:
+    """Weighted sums of pixels of `N x H... x C` at positions along its spatial dimensions. C is static."""
+
+    image: ir.Value
+    taps: tuple[tuple[PixelTap, ...], ...]
+    """Those of each spatial dimension, the first summed first; all of one without."""
+    like: ir.Value
+    """A tensor of the sizes that the selected ones have."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,7 @@ TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelShuffle
     | MaxPooling
+    | PixelSelection
     | RowSoftmax
     | ColumnSoftmax
     | RowNormalization

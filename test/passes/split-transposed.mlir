@@ -225,3 +225,48 @@ func.func @biased(%x: tensor<1x4x8xf32>, %w: tensor<1x8x4xf32>) -> tensor<1x12x4
     -> tensor<1x12x4xf32>
   return %r : tensor<1x12x4xf32>
 }
+
+// -----
+
+// Of an image of unknown size phases have as many outputs as it has elements, and a number more.
+// CHECK-LABEL: @open
+// CHECK-SAME: %[[X:.*]]: tensor<1x8x?xf32>
+// CHECK: %[[EVEN:.*]] = linalg.generic
+// CHECK-SAME: winograd.expected_size = array<i64: 20>
+// CHECK: tensor.insert_slice %[[EVEN]] into %{{.*}}[0, 0, 0] [1, 4, %{{.*}}] [1, 1, 2]
+// CHECK: tensor.pad %[[X]] low[0, 0, 0] high[0, 0, 1]
+// CHECK: %[[ODD:.*]] = linalg.generic
+// CHECK-SAME: winograd.expected_size = array<i64: 21>
+// CHECK: tensor.insert_slice %[[ODD]] into %{{.*}}[0, 0, 1] [1, 4, %{{.*}}] [1, 1, 2]
+func.func @open(%x: tensor<1x8x?xf32>, %w: tensor<4x8x3xf32>) -> tensor<1x4x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c2 = arith.constant 2 : index
+  %size = tensor.dim %x, %c2 : tensor<1x8x?xf32>
+  %outputs = arith.muli %size, %c2 : index
+  %inputs = arith.addi %outputs, %c2 : index
+  %e = tensor.empty(%inputs) : tensor<1x8x?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x?xf32>) -> tensor<1x8x?xf32>
+  %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, %size] [1, 1, 2] : tensor<1x8x?xf32> into tensor<1x8x?xf32>
+  %f = tensor.empty(%outputs) : tensor<1x4x?xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  // expected-remark @below {{a transposed convolution became one per phase: 2}}
+  %r = linalg.conv_1d_ncw_fcw {winograd.expected_size = array<i64: 42>} ins(%z, %w : tensor<1x8x?xf32>, tensor<4x8x3xf32>) outs(%y : tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  return %r : tensor<1x4x?xf32>
+}
+
+// What is inserted into may have any size.
+// CHECK-LABEL: @unrelated
+// CHECK: linalg.conv_1d_ncw_fcw
+func.func @unrelated(%x: tensor<1x8x?xf32>, %w: tensor<4x8x3xf32>, %inputs: index, %outputs: index) -> tensor<1x4x?xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c2 = arith.constant 2 : index
+  %size = tensor.dim %x, %c2 : tensor<1x8x?xf32>
+  %e = tensor.empty(%inputs) : tensor<1x8x?xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x?xf32>) -> tensor<1x8x?xf32>
+  // expected-remark @below {{its sizes aren't known to be a multiple of those of its image and more}}
+  %z = tensor.insert_slice %x into %zeros[0, 0, 1] [1, 8, %size] [1, 1, 2] : tensor<1x8x?xf32> into tensor<1x8x?xf32>
+  %f = tensor.empty(%outputs) : tensor<1x4x?xf32>
+  %y = linalg.fill ins(%zero : f32) outs(%f : tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  %r = linalg.conv_1d_ncw_fcw {winograd.expected_size = array<i64: 42>} ins(%z, %w : tensor<1x8x?xf32>, tensor<4x8x3xf32>) outs(%y : tensor<1x4x?xf32>) -> tensor<1x4x?xf32>
+  return %r : tensor<1x4x?xf32>
+}

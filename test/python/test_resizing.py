@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import iree.winograd as winograd
 import numpy as np
 import pytest
@@ -131,6 +133,57 @@ def test_heights_that_are_open_stay_so(factor: float, monkeypatch: pytest.Monkey
     monkeypatch.setattr(resizing, "_scaled", lambda size, factor: int(size * factor))
     with pytest.raises(winograd.ModelImportError, match="size 2 of result 0 is open, but"):
         winograd.import_torch(resized_of_any_height(factor))
+
+
+class ResizingOfAnySize(torch.nn.Module):
+    """Resizes the result of a convolution by the nearest element and linearly, to sizes that are open."""
+
+    def __init__(self, rank: int, channels: int) -> None:
+        super().__init__()
+        kinds = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
+        self.convolution = kinds[rank - 1](3, channels, 1)
+        self.linear = ("linear", "bilinear", "trilinear")[rank - 1]
+
+    def forward(self, image: torch.Tensor) -> dict[str, torch.Tensor]:
+        x = self.convolution(image)
+        size = [each + 3 for each in image.shape[2:]]
+        return {
+            "nearest, size": relu_of(x, size=size, mode="nearest"),
+            "nearest, doubled": relu_of(x, scale_factor=2.0, mode="nearest"),
+            "nearest, scaled": relu_of(x, scale_factor=1.5, mode="nearest"),
+            "exact": relu_of(x, size=size, mode="nearest-exact"),
+            "size": relu_of(x, size=size, mode=self.linear, align_corners=False),
+            "corners": relu_of(x, size=size, mode=self.linear, align_corners=True),
+            "doubled": relu_of(x, scale_factor=2.0, mode=self.linear, align_corners=False),
+            "scaled": relu_of(x, scale_factor=1.5, mode=self.linear, align_corners=False),
+        }
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize(("rank", "channels"), [(1, 5), (2, 8), (3, 3)])
+def test_resizing_to_open_sizes_agrees_with_float64(rank: int, channels: int) -> None:
+    torch.manual_seed(rank)
+    model = ResizingOfAnySize(rank, channels).eval()
+    dimensions = {2 + d: torch.export.Dim(f"size_{d}", min=2, max=999) for d in range(rank)}
+    example = torch.zeros(1, 3, *(4 + d for d in range(rank)))
+    exported = torch.export.export(model, (example,), dynamic_shapes=(dimensions,))
+    compiled = winograd.compile(winograd.import_torch(exported), threads=1, strict=True)
+    kernels = ("x".join([kind] * rank) for kind in ("selected", "blended"))
+    assert all(f"winograd_{kernel}x{channels}".encode() in compiled for kernel in kernels)
+    program, exact_model = winograd.load(compiled, device="local-sync"), copy.deepcopy(model).double()
+    for size in [(2, 2, 2), (3, 7, 2), (13, 2, 5), (2, 31, 3)]:
+        image = torch.randn(1, 3, *size[:rank])
+        with torch.no_grad():
+            # A position is the result of four operations on numbers up to twice the image's size.
+            magnitude = model.convolution(image).abs().max().item()
+            bound = UNIT_ROUNDOFF * magnitude * rank * (4 * 4 * 31 + 8)
+            expected, exact = model(image), exact_model(image.double())
+        for (name, of_torch), result in zip(expected.items(), program(image.numpy()), strict=True):
+            # Where a position is almost whole, its rounding to f32 decides which element is nearest.
+            right = of_torch if name.startswith(("nearest", "exact")) else exact[name]
+            np.testing.assert_allclose(
+                np.asarray(result), right.numpy(), atol=bound, rtol=0, err_msg=f"{name} of {size}"
+            )
 
 
 def test_windows_of_open_sizes_are_refused() -> None:

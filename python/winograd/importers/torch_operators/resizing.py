@@ -53,7 +53,7 @@ def nearest(rank: int, image: Any, sizes: Sequence[int], *scales: float | None) 
     """`aten.upsample_nearest*d`.
 
     torch-mlir reads other pixels. Images whose sizes are multiples it lowers rightly: NotImplemented. Where
-    they are open, too, it finds each element by arithmetic that takes far longer than repeating all.
+    they are open, too, it finds each element by arithmetic in a form that no kernel is found for.
     """
     if any(isinstance(size, torch.SymInt) for size in sizes) and (factors := _whole_factors(image, sizes)):
         return _repeated(image, factors)
@@ -92,13 +92,10 @@ def _along(image: Any, sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _repeated(image: Any, factors: Sequence[int]) -> Any:
     """Each element so many times in each spatial dimension."""
     first = image.dim() - len(factors)
-    for dimension in reversed(range(first, image.dim())):
-        image = image.unsqueeze(dimension + 1)
-    repeated = [size for factor in factors for size in (-1, factor)]
-    image = image.expand([-1] * first + repeated)
-    for dimension in range(first, first + len(factors)):
-        # A view of open sizes would be lowered to a reshape that computes them anew.
-        image = torch.ops.prims.collapse.default(image, dimension, dimension + 1)
+    for dimension, factor in enumerate(factors, start=first):
+        if factor > 1:
+            places = torch.arange(image.shape[dimension] * factor, device=image.device)
+            image = image.index_select(dimension, places // factor)
     return image
 
 
@@ -119,8 +116,43 @@ def _positions(image: Any, dimension: int, size: int, scale: float | None, first
     if dtype == torch.float32 and isinstance(step, float):
         # IREE rounds constants of f64 towards zero where it makes them f32.
         step = float(np.float32(step))
-    positions = (torch.arange(size, dtype=dtype, device=image.device) + first) * step
+    # Of integers: in floating-point numbers a program would compute how many there are, too.
+    places = torch.arange(size, device=image.device).to(dtype)
+    positions = (places + first) * step
     return positions.to(torch.int64).clamp(max=source - 1)
+
+
+def linear(rank: int, image: Any, sizes: Sequence[int], align_corners: bool, *scales: float | None) -> Any:
+    """`aten.upsample_linear1d`, `aten.upsample_bilinear2d` and `aten.upsample_trilinear3d` to open sizes.
+
+    One dimension after the other: torch-mlir has a form that no kernel is found for, and none for steps that
+    depend on sizes. Sizes that are known it lowers in a form that is recognised: NotImplemented.
+    """
+    if not any(isinstance(size, torch.SymInt) for size in sizes):
+        return NotImplemented
+    if align_corners and not all(statically_known_true(size > 1) for size in sizes):
+        return NotImplemented
+    scales = (*scales, *[None] * (rank - len(scales)))
+    spatial = range(image.dim() - rank, image.dim())
+    for dimension, size, scale in zip(spatial, sizes, scales, strict=True):
+        source = image.shape[dimension]
+        dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
+        places = torch.arange(size, device=image.device).to(dtype)
+        if align_corners:
+            positions = places * ((source - 1) / (size - 1))
+        else:
+            step = 1 / scale if scale else source / size
+            positions = ((places + 0.5) * step - 0.5).clamp(min=0)
+        first = positions.to(torch.int64).clamp(max=source - 1)
+        share = (positions - first.to(dtype)).clamp(max=1).to(image.dtype)
+        trailing = [1] * (image.dim() - 1 - dimension)
+        weights = [each.view(-1, *trailing) for each in (1 - share, share)]
+        rows = (first, (first + 1).clamp(max=source - 1))
+        low, high = (
+            image.index_select(dimension, row) * weight for row, weight in zip(rows, weights, strict=True)
+        )
+        image = low + high
+    return image
 
 
 def antialiased(

@@ -123,6 +123,9 @@ def _of_resizing() -> Decompositions:
         _aten._upsample_nearest_exact1d: partial(resizing.nearest_exact, 1),
         _aten._upsample_nearest_exact2d: partial(resizing.nearest_exact, 2),
         _aten._upsample_nearest_exact3d: partial(resizing.nearest_exact, 3),
+        _aten.upsample_linear1d: partial(resizing.linear, 1),
+        _aten.upsample_bilinear2d: partial(resizing.linear, 2),
+        _aten.upsample_trilinear3d: partial(resizing.linear, 3),
         _aten._upsample_bilinear2d_aa: partial(resizing.antialiased, False),
         _aten._upsample_bicubic2d_aa: partial(resizing.antialiased, True),
     }

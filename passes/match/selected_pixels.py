@@ -1,0 +1,142 @@
+"""Tensors that select rows or columns of an image, at positions that the program computes when it runs.
+
+Or blend two such: images that are resized by the nearest element or linearly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import scalar_number
+from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation
+
+Read = tuple[ir.Value, ir.AffineMap]
+
+
+@dataclass(frozen=True)
+class SelectedPixels:
+    """The tensor whose element `i` along `dimension` is that of `image` at `positions[i]`."""
+
+    image: ir.Value
+    dimension: int
+    positions: ir.Value
+    """Integers, a tensor of one dimension."""
+    result: ir.Value
+
+
+def match_selected_pixels(operation: ir.Operation) -> SelectedPixels | None:
+    """What an operation selects along one dimension, as `torch.index_select` does; None for any other."""
+    if operation.name != "linalg.generic":
+        return None
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 1 or elementwise.reads_init:
+        return None
+    ((positions, read),) = elementwise.reads
+    if read.n_symbols or len(read.results) != 1 or not isinstance(read.results[0], ir.AffineDimExpr):
+        return None
+    dimension = read.results[0].position
+    extract = defining_operation(elementwise.yielded)
+    if extract is None or extract.name != "tensor.extract" or extract.block != elementwise.body:
+        return None
+    image, *indices = extract.operands
+    if image.type.rank != elementwise.result.type.rank or _is_inside(image, elementwise.body):
+        return None
+    position = elementwise.body.arguments[0]
+    found = [
+        _is_cast_of(index, position) if number == dimension else _is_loop(index, number, image.type)
+        for number, index in enumerate(indices)
+    ]
+    return SelectedPixels(image, dimension, positions, elementwise.result) if all(found) else None
+
+
+@dataclass(frozen=True)
+class PixelTap:
+    """Positions along a dimension, and the weights of what is there; 1 where there are none."""
+
+    positions: ir.Value
+    weights: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class BlendedPixels:
+    """The tensor that is the sum of weighted pixels of `image`, selected along one dimension."""
+
+    image: ir.Value
+    dimension: int
+    taps: tuple[PixelTap, ...]
+    result: ir.Value
+    readers: tuple[ir.Operation, ...]
+    """The operations that read the image's elements."""
+
+
+def match_blended_pixels(operation: ir.Operation) -> BlendedPixels | None:
+    """A selection along one dimension, or the sum of two that are weighted along it."""
+    selection = match_selected_pixels(operation)
+    if selection is not None:
+        only = (PixelTap(selection.positions),)
+        return BlendedPixels(selection.image, selection.dimension, only, selection.result, (operation,))
+    parts = _combined(operation, "arith.addf")
+    weighted = [None if part is None else _match_weighted(part) for part, _ in parts or ()]
+    found = [each for each in weighted if each is not None]
+    identity = ir.AffineMap.get_identity(operation.results[0].type.rank) if parts else None
+    if parts is None or len(found) != len(parts) or any(read != identity for _, read in parts):
+        return None
+    first, second = (selection for selection, _ in found)
+    if (first.image, first.dimension) != (second.image, second.dimension):
+        return None
+    taps = tuple(PixelTap(selection.positions, weights) for selection, weights in found)
+    readers = tuple(selection.result.owner.operation for selection, _ in found)
+    return BlendedPixels(first.image, first.dimension, taps, operation.results[0], readers)
+
+
+def _match_weighted(value: ir.Value) -> tuple[SelectedPixels, ir.Value] | None:
+    """The selection and the weights along its dimension of which `value` is the product."""
+    operation = defining_operation(value)
+    factors = None if operation is None else _combined(operation, "arith.mulf")
+    if factors is None:
+        return None
+    (selected, read), (weights, along) = factors
+    definition = defining_operation(selected)
+    selection = None if definition is None else match_selected_pixels(definition)
+    weights, along = broadcast_source(weights, along)
+    if selection is None or read != ir.AffineMap.get_identity(selected.type.rank):
+        return None
+    dimension = ir.AffineExpr.get_dim(selection.dimension)
+    is_along = weights.type.rank == 1 and list(along.results) == [dimension]
+    return (selection, weights) if is_along else None
+
+
+def _combined(operation: ir.Operation, name: str) -> list[Read] | None:
+    """What an elementwise operation that does nothing but `name` of two operands reads, in order."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 2 or elementwise.reads_init:
+        return None
+    first, *others = (view.operation for view in elementwise.body.operations)
+    if first.name != name or len(others) != 1 or others[0].operands[0] != first.results[0]:
+        return None
+    in_order = list(first.operands) == list(elementwise.body.arguments)[:2]
+    return elementwise.reads if in_order else None
+
+
+def _is_inside(value: ir.Value, body: ir.Block) -> bool:
+    definition = defining_operation(value)
+    return bool((value.owner if definition is None else definition.block) == body)
+
+
+def _is_cast_of(index: ir.Value, position: ir.Value) -> bool:
+    definition = defining_operation(index)
+    if definition is None:
+        return bool(index == position)
+    return bool(definition.name == "arith.index_cast" and definition.operands[0] == position)
+
+
+def _is_loop(index: ir.Value, dimension: int, type_: ir.RankedTensorType) -> bool:
+    """Whether it is the number of a loop, or that of the only element."""
+    definition = defining_operation(index)
+    if definition is None:
+        return False
+    if definition.name == "linalg.index":
+        return bool(definition.attributes["dim"].value == dimension)
+    return type_.shape[dimension] == 1 and scalar_number(index) == 0

@@ -1,0 +1,76 @@
+// RUN: winograd-opt --winograd-select-pixels --split-input-file %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// Rows and columns at once; a workgroup copies a row, 8 channels at a time.
+// CHECK: stream.executable private @winograd_selectedxselectedx8
+// CHECK: vector.load {{.*}} vector<8xf32>
+// CHECK: vector.store
+// CHECK-LABEL: func.func @resized
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x?x8xf32>, %[[ROWS:.*]]: tensor<?xi64>, %[[COLUMNS:.*]]: tensor<?xi64>
+// CHECK-NOT: tensor.extract
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_selectedxselectedx8::@winograd_selectedxselectedx8[%{{.*}}](%[[X]], %[[ROWS]], %[[COLUMNS]], %{{.*}})
+// CHECK: return %[[R]]
+func.func @resized(%x: tensor<1x?x?x8xf32>, %rows: tensor<?xi64>, %columns: tensor<?xi64>, %h: index, %w: index) -> tensor<1x?x?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %width = tensor.dim %x, %c2 : tensor<1x?x?x8xf32>
+  %e = tensor.empty(%h, %width) : tensor<1x?x?x8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x?x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x?x8xf32>
+  %f = tensor.empty(%h, %w) : tensor<1x?x?x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (j)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%columns : tensor<?xi64>) outs(%f : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %j = arith.index_cast %in : i64 to index
+    %i = linalg.index 1 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %a[%c0, %i, %j, %c] : tensor<1x?x?x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x?x8xf32>
+  return %r : tensor<1x?x?x8xf32>
+}
+
+// Channels, rows at other positions than those that are read for them, and of known sizes are IREE's.
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: flow.dispatch
+func.func @others(%x: tensor<1x?x4x8xf32>, %y: tensor<1x4x4x8xf32>, %positions: tensor<8xi64>, %rows: tensor<?xi64>, %h: index) -> (tensor<1x?x4x8xf32>, tensor<1x?x4x8xf32>, tensor<1x8x4x8xf32>) {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%h) : tensor<1x?x4x8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%positions : tensor<8xi64>) outs(%e : tensor<1x?x4x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = linalg.index 1 : index
+    %j = linalg.index 2 : index
+    %c = arith.index_cast %in : i64 to index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x4x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x4x8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x4x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %p = arith.index_cast %in : i64 to index
+    %i = linalg.index 1 : index
+    %q = arith.addi %p, %i : index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %q, %j, %c] : tensor<1x?x4x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x4x8xf32>
+  %g = tensor.empty() : tensor<1x8x4x8xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%positions : tensor<8xi64>) outs(%g : tensor<1x8x4x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %y[%c0, %i, %j, %c] : tensor<1x4x4x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x8x4x8xf32>
+  return %a, %b, %d : tensor<1x?x4x8xf32>, tensor<1x?x4x8xf32>, tensor<1x8x4x8xf32>
+}
