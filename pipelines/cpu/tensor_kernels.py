@@ -30,6 +30,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PixelSelection,
     RowNormalization,
     RowSoftmax,
+    RowSums,
     SpreadElementwise,
     Sums,
     TensorOperation,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
+    from iree.winograd.pipelines.cpu.kernels.row_sums import RowSumsKernel
     from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         | ImageTransposition
         | LayerNormKernel
         | PoolingKernel
+        | RowSumsKernel
         | SelectionKernel
         | SoftmaxKernel
     )
@@ -174,6 +177,19 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
     )
 
 
+def _row_sums(operation: RowSums, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.row_sums import RowSumsKernel
+
+    image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
+    batch, *size, channels = type_.shape
+    kernel = RowSumsKernel(len(size), channels, target)
+    extents = {Size("input", dimension): size_of(image, 1 + dimension) for dimension in range(len(size))}
+    read = image_tensor(type_, "input", channels_first=False).dynamic
+    written = tuple(each for each in read if each != Size("input", len(size) - 1))
+    sizes = (batch, *size[:-1], channels)
+    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(read, written))
+
+
 def _image_sizes(
     image: ir.Value, like: ir.Value
 ) -> tuple[dict[Size, int | ir.Value], list[tuple[Size, ...]]]:
@@ -252,6 +268,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),
+        RowSums: _Kind(_row_sums),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(_column_softmax),
         RowNormalization: _Kind(

@@ -78,11 +78,11 @@ class ChainKernels:
                  : (tensor<64xf32>, tensor<480xi32>, index, index, tensor<64xf32>) -> (tensor<64xf32>, %y#1)
 
     for 4 threads, where @a is kernel 0 and waits for all before, and each share of @b for the same share of
-    @a alone. Each block of a program has memory of its own. Kernels stay as they are whose number of
-    workgroups depends on the batch of a call, that IREE evaluates once, since they read constants only, that
-    begin a block, as those before that memory is zero, or of many products for each thread. So does a program
-    without two kernels in a block, and one that another version of IREE compiles than those whose order of
-    workgroups is tested.
+    @a alone. Each block of a program has memory of its own. Kernels stay as they are that are told the batch
+    or other sizes in each call, that IREE evaluates once, since they read constants only, that begin a block,
+    as those before that memory is zero, or of many products for each thread. So does a program without two
+    kernels in a block, and one that another version of IREE compiles than those whose order of workgroups is
+    tested.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
@@ -148,13 +148,16 @@ def _is_short(executable: ir.Operation, threads: int) -> bool:
 
 
 def _grid(executable: ir.Operation) -> tuple[int, ...] | None:
-    """The workgroups that a kernel has, per dimension; None where that depends on the call."""
+    """The workgroups that a kernel has, per dimension; None for one that is told sizes in each call."""
     (export,) = (
         view.operation
         for view in executable.regions[0].blocks[0].operations
         if view.operation.name == "stream.executable.export"
     )
-    operations = [view.operation for view in export.regions[0].blocks[0].operations]
+    block = export.regions[0].blocks[0]
+    if len(block.arguments) > 0:
+        return None
+    operations = [view.operation for view in block.operations]
     extents = [defining_operation(each) for each in operations[-1].operands]
     if any(each is None or each.name != "arith.constant" for each in extents):
         return None

@@ -53,6 +53,13 @@ class PixelSelection:
 
 
 @dataclass(frozen=True)
+class RowSums:
+    """Sums of `N x H... x W x C` over W. C is static."""
+
+    image: ir.Value
+
+
+@dataclass(frozen=True)
 class RowSoftmax:
     """Softmax of the rows of `N x ...`, which are `length` neighbours each. Only N may be dynamic.
 
@@ -126,6 +133,7 @@ TensorOperation: TypeAlias = (
     | ChannelShuffle
     | MaxPooling
     | PixelSelection
+    | RowSums
     | RowSoftmax
     | ColumnSoftmax
     | RowNormalization

@@ -6,6 +6,8 @@ from functools import partial
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -17,11 +19,13 @@ from iree.winograd.passes.match.image_sum import (
 )
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.reductions import is_reduction
+from iree.winograd.passes.match.row_sum import match_row_sum
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import CombinedMoments, PartialMoments, Sums
+from ..problems.tensor_operations import CombinedMoments, PartialMoments, RowSums, Sums
 
 
 @register_pass("winograd-lower-sums")
@@ -52,6 +56,15 @@ class LowerSums:
         %m = flow.dispatch @winograd_combine_mean_1x512x32(%p) -> tensor<1x32xf32>
         %v = flow.dispatch @winograd_combine_deviations_1x512x32(%p) -> tensor<1x32xf32>
 
+    On CPUs sums over rows of channels-last images whose sizes are known only at run time are a kernel's,
+    where IREE adds one element after the other: a mean over pixels begins with them.
+
+        %s = linalg.generic {iterator_types = [parallel, parallel, parallel, reduction]}
+               ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x?x1xf32>) { arith.addf }
+      becomes
+        %r = flow.dispatch @winograd_row_sums_anyxanyx64(%x) -> tensor<1x?x64xf32>
+        %s = linalg.generic ins(%r : tensor<1x?x64xf32>) outs(%empty : tensor<1x64x?x1xf32>)
+
     A program without convolutions that were taken stays as it is.
     """
 
@@ -65,6 +78,8 @@ class LowerSums:
         rewrite_each("deviations", deviations, partial(_lower_deviations, backend, lowering))
         left = [each for each in walk(module) if is_reduction(each)]
         rewrite_each("sum", left, partial(_lower_sum, backend, lowering))
+        rows = [each for each in walk(module) if is_reduction(each)]
+        rewrite_each("sum of rows", rows, partial(_lower_row_sum, backend, lowering))
 
 
 def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
@@ -95,6 +110,23 @@ def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) ->
     with last.location, ir.InsertionPoint(last):
         sums = _as_result(lowering.compute(Sums(found)), found, found.result)
     _replace(found.result, sums)
+
+
+def _lower_row_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
+    found = match_row_sum(reduction)
+    if found is None:
+        return
+    *sizes, channels = ir.RankedTensorType(found.image.type).shape
+    element = ir.RankedTensorType(found.image.type).element_type
+    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels) or str(element) != "f32":
+        return
+    if backend.misfit(RowSums(found.image)) is not None:
+        return
+    with reduction.location, ir.InsertionPoint(reduction):
+        sums = lowering.compute(RowSums(found.image))
+        init = tensor.empty(shape_of(found.result), element)
+        result = build_elementwise([(sums, found.order)], init, lambda elements: elements[0])
+    _replace(found.result, result)
 
 
 def _computed_sum(backend: Backend, reduction: ir.Operation) -> ImageSum | None:

@@ -123,3 +123,42 @@ func.func @means(%m: tensor<1x4096x64xf32>) -> (tensor<1x64xf32>, tensor<1x64x64
   } -> tensor<1xf32>
   return %means, %maxima, %few : tensor<1x64xf32>, tensor<1x64x64xf32>, tensor<1xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// On CPUs rows of images of unknown size, beside a convolution; those of known size are IREE's.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[SUMS:.*]] = flow.dispatch @winograd_row_sums_anyxanyx8::@winograd_row_sums_anyxanyx8[%{{.*}}](%{{.*}}) {{.*}} -> tensor<1x?x8xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]] : tensor<1x?x8xf32>) outs(%{{.*}} : tensor<1x8x?xf32>)
+// CHECK: linalg.generic {{.*}}"reduction"
+func.func @rows(%x: tensor<1x?x?x8xf32>, %y: tensor<1x4x4x8xf32>, %m: tensor<1x49x4xf32>) -> (tensor<1x8x?xf32>, tensor<1x8x4xf32>, tensor<1x7x7x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %h = tensor.dim %x, %c1 : tensor<1x?x?x8xf32>
+  %e = tensor.empty(%h) : tensor<1x8x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x?xf32>) -> tensor<1x8x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, h, w, c)>, affine_map<(n, c, h, w) -> (n, c, h)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%x : tensor<1x?x?x8xf32>) outs(%z : tensor<1x8x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<1x8x?xf32>
+  %f = tensor.empty() : tensor<1x8x4xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%f : tensor<1x8x4xf32>) -> tensor<1x8x4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, h, w, c)>, affine_map<(n, c, h, w) -> (n, c, h)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%y : tensor<1x4x4x8xf32>) outs(%g : tensor<1x8x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<1x8x4xf32>
+  %c = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  return %r, %s, %c : tensor<1x8x?xf32>, tensor<1x8x4xf32>, tensor<1x7x7x4xf32>
+}

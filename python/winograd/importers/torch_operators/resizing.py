@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +39,23 @@ def by_sizes(
         scales = []
     result = resize(image, sizes, *options, *scales)
     return operator(image, sizes, *options, *scales) if result is NotImplemented else result
+
+
+def either(
+    resize: Callable[..., Any], otherwise: Callable[..., Any] | None, image: Any, *options: Any
+) -> Any:
+    """What `resize` does, or `otherwise` where it gives NotImplemented; without that NotImplemented."""
+    result = resize(image, *options)
+    return otherwise(image, *options) if result is NotImplemented and otherwise is not None else result
+
+
+def _left(*_: Any) -> Any:
+    return NotImplemented
+
+
+def linear_by_sizes(rank: int, image: Any, *options: Any) -> Any:
+    """A `vec` operator by `linear`."""
+    return by_sizes(_left, partial(linear, rank), image, *options)
 
 
 def _scaled(size: int, scale: float) -> int:

@@ -123,13 +123,22 @@ def _of_resizing() -> Decompositions:
         _aten._upsample_nearest_exact1d: partial(resizing.nearest_exact, 1),
         _aten._upsample_nearest_exact2d: partial(resizing.nearest_exact, 2),
         _aten._upsample_nearest_exact3d: partial(resizing.nearest_exact, 3),
-        _aten.upsample_linear1d: partial(resizing.linear, 1),
-        _aten.upsample_bilinear2d: partial(resizing.linear, 2),
-        _aten.upsample_trilinear3d: partial(resizing.linear, 3),
         _aten._upsample_bilinear2d_aa: partial(resizing.antialiased, False),
         _aten._upsample_bicubic2d_aa: partial(resizing.antialiased, True),
     }
     return {
         **{each.default: resize for each, resize in resizers.items()},
         **{each.vec: partial(resizing.by_sizes, each.default, resize) for each, resize in resizers.items()},
+        **_of_linear_resizing(),
     }
+
+
+def _of_linear_resizing() -> Decompositions:
+    """To sizes that are known it stays as it is."""
+    former = get_decomposition_table()
+    table: Decompositions = {}
+    operators = (_aten.upsample_linear1d, _aten.upsample_bilinear2d, _aten.upsample_trilinear3d)
+    for rank, each in enumerate(operators, start=1):
+        for overload, resize in ((each.default, resizing.linear), (each.vec, resizing.linear_by_sizes)):
+            table[overload] = partial(resizing.either, partial(resize, rank), former.get(overload))
+    return table
