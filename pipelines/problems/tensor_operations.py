@@ -33,7 +33,7 @@ class ChannelShuffle:
 
 @dataclass(frozen=True)
 class MaxPooling:
-    """The maxima of windows of `N x H x W x C`, of which C is static."""
+    """The maxima of windows of `N x H... x C`, of which C is static."""
 
     image: ir.Value
     windows: Windows

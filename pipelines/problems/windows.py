@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Windows:
-    """Neighbouring elements of an image N x H x W x C, those of each channel by themselves."""
+    """Neighbouring elements of an image N x H... x C, those of each channel by themselves."""
 
     extents: tuple[int | None, ...]
-    """Rows and columns of the image; None where they are known only at run time."""
+    """Sizes of the image; None where they are known only at run time."""
     channels: int
     size: tuple[int, ...]
     strides: tuple[int, ...]
     low: tuple[int, ...]
-    """Rows and columns that the first one begins before the image."""
+    """Elements that the first one begins before the image."""
     high: tuple[int, ...]
-    """Rows and columns that there may be behind the image."""
+    """Elements that there may be behind the image."""
     outputs: tuple[int | None, ...]
     """Windows along each dimension; None where it is known only at run time, as many as there may be."""
 

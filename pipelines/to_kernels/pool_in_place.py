@@ -8,7 +8,7 @@ from functools import reduce
 from itertools import product
 from math import inf, prod
 
-from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.dialect.bindings import arith, ir, linalg, linalg_structure, tensor
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -68,11 +68,25 @@ class PoolInPlace:
     """
 
     def run(self, module: ir.Operation) -> None:
-        poolings = [each for each in walk(module) if each.name == _POOLING]
+        poolings = [each for each in walk(module) if each.name == _POOLING or _is_of_volumes(each)]
         if not poolings or (backend := supported_backend(module)) is None:
             return
         lowering = backend.lowering(module)
         rewrite_each("pooling", poolings, lambda pooling: _pool(pooling, backend, lowering))
+
+
+def _is_of_volumes(operation: ir.Operation) -> bool:
+    """Whether it pools channels-last images of three dimensions, which has no name of its own.
+
+    Those of known sizes are pooled as images of two.
+    """
+    if operation.name != "linalg.generic" or not linalg_structure.isa_convolution_op(operation):
+        return False
+    if ir.RankedTensorType(operation.results[0].type).has_static_shape or not _only_compares(operation):
+        return False
+    dimensions = linalg_structure.infer_convolution_dimensions(operation)
+    spatial = [] if dimensions is None else list(dimensions.output_image)
+    return spatial == [1, 2, 3] and list(dimensions.batch) == [0, 4] and not list(dimensions.depth)
 
 
 def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
@@ -133,10 +147,8 @@ def _position(windows: Windows, window: ir.Value, dimension: int, element: int) 
 
 def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     image, window, init = pooling.operands
-    body = [view.operation.name for view in pooling.regions[0].blocks[0].operations]
-    if body != ["arith.maximumf", "linalg.yield"] or ir.RankedTensorType(
-        image.type
-    ).element_type != ir.F32Type.get(context=pooling.context):
+    of_f32 = ir.RankedTensorType(image.type).element_type == ir.F32Type.get(context=pooling.context)
+    if not _only_compares(pooling) or not of_f32:
         return NoMatch(pooling, "it does more than to compare f32")
     size = tuple(ir.RankedTensorType(window.type).shape)
     outputs = _known(ir.RankedTensorType(init.type).shape[1:-1])
@@ -144,11 +156,11 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
         return NoMatch(pooling, _UNKNOWN)
     if prod(size) > MAX_WINDOW:
         return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
-    if any(each != 1 for each in _steps(pooling, "dilations")):
+    strides, dilations = _steps(pooling)
+    if any(each != 1 for each in dilations):
         return NoMatch(pooling, "its windows have gaps")
     if not _is_lowest(init):
         return NoMatch(pooling, "it begins with something else than minus infinity")
-    strides = _steps(pooling, "strides")
     source, low, high, copies = image, (0,) * len(size), (0,) * len(size), False
     pad = defining_operation(image)
     if pad is not None and pad.name == "tensor.pad":
@@ -163,13 +175,26 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     return _Pooling(source, windows, copies, None not in (*windows.extents, *outputs))
 
 
+def _only_compares(pooling: ir.Operation) -> bool:
+    body = [view.operation.name for view in pooling.regions[0].blocks[0].operations]
+    return body == ["arith.maximumf", "linalg.yield"]
+
+
 def _known(sizes: Sequence[int]) -> tuple[int | None, ...]:
     """Sizes of a tensor's type, None for those known only at run time."""
     return tuple(None if is_dynamic(size) else size for size in sizes)
 
 
-def _steps(pooling: ir.Operation, name: str) -> tuple[int, ...]:
-    """Strides or dilations, which are 1 where they aren't stated."""
+def _steps(pooling: ir.Operation) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Strides and dilations, which a named operation needn't state where they are 1."""
+    if pooling.name != _POOLING:
+        dimensions = linalg_structure.infer_convolution_dimensions(pooling)
+        return tuple(dimensions.strides), tuple(dimensions.dilations)
+    strides, dilations = (_stated(pooling, name) for name in ("strides", "dilations"))
+    return strides, dilations
+
+
+def _stated(pooling: ir.Operation, name: str) -> tuple[int, ...]:
     return tuple(map(int, pooling.attributes[name])) if name in pooling.attributes else (1, 1)
 
 

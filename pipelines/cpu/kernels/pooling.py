@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product
+from itertools import product as product_of
 
 from iree.winograd.dialect.bindings import arith
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import ImageRow, TouchedPixels
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
-from iree.winograd.pipelines.emission.work import Size, Sizes, Work
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.windows import Windows, known_sizes
 
 
 @dataclass(frozen=True)
 class PoolingKernel:
-    """The maxima of windows; a workgroup takes a row of them.
+    """The maxima of windows; a workgroup takes a row of them, along the last dimension.
 
     In place of an element outside of the image the nearest one inside is read, which the window has, too.
     """
@@ -34,10 +35,10 @@ class PoolingKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of windows of all images."""
-        return sizes.batch * sizes[Size("output", 0)], Index(1)
+        return sizes.batch * product(sizes.spatial("output")[:-1]), Index(1)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
-        """Those of a workgroup, of an image of known size."""
+        """Those of a workgroup, of an image of two dimensions of known size."""
         windows = self.windows
         extents, outputs = (known_sizes(each) for each in (windows.extents, windows.outputs))
         image, row = divmod(number, outputs[0])
@@ -48,18 +49,18 @@ class PoolingKernel:
         return TouchedPixels(range(begin, last + extents[1]), written)
 
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
-        """Emits the work of one workgroup at the insertion point: N x H x W x C to N x OH x OW x C."""
+        """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C."""
         windows = self.windows
         width = vector_width_for(windows.channels, self.target.vector_width)
-        outputs, extents = work.sizes.spatial("output"), work.sizes.spatial("input")
-        number, row = work.workgroup[0] // outputs[0], work.workgroup[0] % outputs[0]
+        (*outer, columns), extents = work.sizes.spatial("output"), work.sizes.spatial("input")
+        number, *row = unflatten(work.workgroup[0], [work.sizes.batch, *outer])
         with named("row"):
-            rows = [self._position(row, extents[0], 0, element) for element in range(windows.size[0])]
-        with loop(outputs[1], name="column") as column:
-            columns = [self._position(column, extents[1], 1, element) for element in range(windows.size[1])]
+            rows = [self._positions(each, extents[d], d) for d, each in enumerate(row)]
+        with loop(columns, name="column") as column:
+            last = self._positions(column, extents[-1], len(outer))
             with named("element"):
-                elements = [image.offset([number, h, w, 0]) for h, w in product(rows, columns)]
-            target = output.offset([number, row, column, 0])
+                elements = [image.offset([number, *place, 0]) for place in product_of(*rows, last)]
+            target = output.offset([number, *row, column, 0])
 
             def pool(channel: Index, elements: list[Index] = elements, target: Index = target) -> None:
                 first, *others = (image.load(element + channel, width) for element in elements)
@@ -69,6 +70,11 @@ class PoolingKernel:
                 output.store(first, target + channel)
 
             for_each_vector(windows.channels, width, pool, "channel")
+
+    def _positions(self, window: Index, extent: Index, dimension: int) -> list[Index]:
+        """Of the elements of a window along a dimension."""
+        size = self.windows.size[dimension]
+        return [self._position(window, extent, dimension, element) for element in range(size)]
 
     def _position(self, window: Index, extent: Index, dimension: int, element: int) -> Index:
         """Where the image has an element of a window, or the nearest one to it."""

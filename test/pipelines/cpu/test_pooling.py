@@ -8,6 +8,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from wide import sampled
 
 Array = npt.NDArray[np.float32]
@@ -118,3 +119,28 @@ def test_keeps_what_is_not_a_number() -> None:
     expected = np.zeros((1, 3, 3, 16), bool)
     expected[0, 0, 0] = True
     np.testing.assert_array_equal(np.isnan(result), expected)
+
+
+class Volumes(torch.nn.Module):
+    """Maxima of windows of volumes behind a convolution, which gives its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv3d(8, 8, 1, bias=False)
+        self.convolution.weight.data = torch.eye(8).reshape(8, 8, 1, 1, 1)
+
+    def forward(self, volume: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.max_pool3d(self.convolution(volume), (1, 2, 3), (1, 2, 1))
+
+
+@pytest.mark.wide
+def test_pools_volumes_of_any_size() -> None:
+    sizes = {2 + d: torch.export.Dim(f"size_{d}", min=6, max=99) for d in range(3)}
+    exported = torch.export.export(Volumes(), (torch.zeros(1, 8, 6, 7, 8),), dynamic_shapes=(sizes,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, strict=True)
+    assert b"winograd_max_pool_1x2x3_anyxanyxanyx8" in compiled
+    run = iree.winograd.load(compiled, device="local-sync")
+    for size in [(6, 7, 8), (7, 6, 6), (6, 13, 31)]:
+        volume = torch.randn(1, 8, *size)
+        expected = torch.nn.functional.max_pool3d(volume, (1, 2, 3), (1, 2, 1)).numpy()
+        np.testing.assert_array_equal(np.asarray(run(volume.numpy())), expected)
