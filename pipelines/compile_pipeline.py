@@ -13,6 +13,7 @@ from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import MOST_GROWTH, FoldFilter
 from iree.winograd.passes.fold_globals import FoldGlobals
+from iree.winograd.passes.fold_offsets import FoldOffsets
 from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.fold_scale import FoldScale
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
@@ -96,6 +97,7 @@ def compile_pipeline(
     of_all_layers = replace(options, max_relative_error=options.error_limit)
     return [
         FoldGlobals(),
+        FoldOffsets(),
         ExpectSizes(**shared_values(options, ExpectSizes)),
         WidenHalf(),
         MergeQuantization(),
