@@ -39,7 +39,10 @@ def resize(rewriting: Rewriting) -> None:
         image = rewriting.add("Cast", image, to=TensorProto.FLOAT)
     outside_value = float(rewriting.attributes.get("extrapolation_value", 0.0))
     for axis, resized in dimensions.items():
-        image = _resampled(rewriting, image, axis, table(resized), outside_value)
+        if isinstance(resized, Resized):
+            image = _resampled(rewriting, image, axis, table(resized), outside_value)
+        else:
+            image = _repeated(rewriting, image, axis, resized)
     if mode != "nearest" and element_type != TensorProto.FLOAT:
         image = rewriting.add("Cast", image, to=element_type)
     rewriting.add("Identity", image, into=result)
@@ -72,8 +75,11 @@ def _coordinates(rewriting: Rewriting) -> tuple[str, str]:
     return coordinates, rewriting.text("nearest_mode", "floor" if is_old else "round_prefer_floor")
 
 
-def _dimensions(rewriting: Rewriting) -> dict[int, Resized] | None:
-    """The dimensions that are resized, and how; None where torch-mlir has the node right as it is."""
+def _dimensions(rewriting: Rewriting) -> dict[int, Resized | int] | None:
+    """The dimensions that are resized, and how; None where torch-mlir has the node right as it is.
+
+    A number says how often elements are repeated.
+    """
     image, result = rewriting.node.input[0], rewriting.node.output[0]
     rank, mode = rewriting.rank(0), _mode(rewriting)
     coordinates, rounding = _coordinates(rewriting)
@@ -86,11 +92,14 @@ def _dimensions(rewriting: Rewriting) -> dict[int, Resized] | None:
     axes = [axis % rank for axis in rewriting.attributes.get("axes", range(rank))]
     scales = _scales(rewriting, axes)
     regions = _regions(rewriting, axes)
-    found = {}
+    found: dict[int, Resized | int] = {}
     for axis in axes:
         scale, region = scales.get(axis), regions.get(axis, (0.0, 1.0))
         size, new_size = sizes[axis], new_sizes[axis]
         if region == (0.0, 1.0) and (scale == 1 or (scale is None and (kept[axis:] or [False])[0])):
+            continue
+        if size is None and scale is not None and _repeats(mode, coordinates, rounding, scale):
+            found[axis] = int(scale)
             continue
         if size is None or new_size is None:
             _require_form_of_any_size(rewriting, mode, coordinates, rounding)
@@ -111,6 +120,13 @@ def _dimensions(rewriting: Rewriting) -> dict[int, Resized] | None:
             region,
         )
     return found
+
+
+def _repeats(mode: str, coordinates: str, rounding: str, scale: float) -> bool:
+    """Whether each element is there so many times, whatever the size."""
+    begins = coordinates == "asymmetric" and rounding == "floor"
+    centers = coordinates == "half_pixel" and rounding.startswith("round_prefer")
+    return mode == "nearest" and scale >= 1 and scale == int(scale) and (begins or centers)
 
 
 def _require_form_of_any_size(rewriting: Rewriting, mode: str, coordinates: str, rounding: str) -> None:
@@ -155,6 +171,14 @@ def _regions(rewriting: Rewriting, axes: Sequence[int]) -> dict[int, tuple[float
         rewriting.refuse("a region that is known only at run time")
     starts, ends = np.split(bounds.astype(np.float64), 2)
     return {axis: (float(a), float(b)) for axis, a, b in zip(axes, starts, ends, strict=True)}
+
+
+def _repeated(rewriting: Rewriting, image: str, axis: int, times: int) -> str:
+    """`image` with each element of a dimension of any size there so many times."""
+    zero, one, count, number = (rewriting.constant_of(each, np.int64) for each in (0, 1, times, axis))
+    size = rewriting.add("Gather", rewriting.add("Shape", image), number)
+    places = rewriting.add("Range", zero, rewriting.add("Mul", size, count), one)
+    return rewriting.add("Gather", image, rewriting.add("Div", places, count), axis=axis)
 
 
 def _resampled(rewriting: Rewriting, image: str, axis: int, read: Table, outside_value: float) -> str:
