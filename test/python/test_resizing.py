@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import warnings
+from pathlib import Path
 
 import iree.winograd as winograd
 import numpy as np
@@ -184,6 +186,54 @@ def test_resizing_to_open_sizes_agrees_with_float64(rank: int, channels: int) ->
             np.testing.assert_allclose(
                 np.asarray(result), right.numpy(), atol=bound, rtol=0, err_msg=f"{name} of {size}"
             )
+
+
+class Enlarging(torch.nn.Module):
+    """Enlarges the result of a convolution by whole factors, and gives it to another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before, self.after = torch.nn.Conv2d(3, 8, 1), torch.nn.Conv2d(8, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> list[torch.Tensor]:
+        x = self.before(image)
+        enlarged = (
+            interpolate(x, scale_factor=(3.0, 2.0), mode="nearest"),
+            interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False),
+        )
+        return [self.after(each) for each in enlarged]
+
+
+@pytest.mark.wide
+def test_enlarging_onnx_images_of_open_sizes_agrees_with_float64(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model, path = Enlarging().eval(), tmp_path / "enlarging.onnx"
+    axes = {"image": {2: "height", 3: "width"}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(
+            model,
+            (torch.zeros(1, 3, 5, 6),),
+            str(path),
+            dynamo=False,
+            input_names=["image"],
+            dynamic_axes=axes,
+        )
+    compiled = winograd.compile(winograd.import_onnx(path), threads=1, strict=True)
+    kernels = ("winograd_selectedxselectedx8", "winograd_blendedxblendedx8")
+    assert all(kernel.encode() in compiled for kernel in kernels)
+    program, exact_model = winograd.load(compiled, device="local-sync"), copy.deepcopy(model).double()
+    for size in [(1, 1), (1, 17), (9, 1), (13, 22)]:
+        image = torch.randn(1, 3, *size)
+        with torch.no_grad():
+            exact, magnitude = exact_model(image.double()), image.abs()
+            for layer in (model.before, model.after):
+                assert layer.bias is not None
+                magnitude = torch.nn.functional.conv2d(magnitude, layer.weight.abs(), layer.bias.abs())
+        # A position is the result of four operations on numbers up to twice the image's size.
+        bound = UNIT_ROUNDOFF * magnitude.max().item() * (2 * (4 * 2 * 22 + 8) + 4 + 9)
+        for result, values in zip(program(image.numpy()), exact, strict=True):
+            np.testing.assert_allclose(np.asarray(result), values.numpy(), atol=bound, rtol=0)
 
 
 def test_windows_of_open_sizes_are_refused() -> None:
