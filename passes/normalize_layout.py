@@ -27,12 +27,12 @@ from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
 class NormalizeLayout:
     """Bring convolutions, and what lies between them, to channels-last layout.
 
-    Convolutions get channels-last operands, also those that stay convolutions: IREE computes them 2 to 30
-    times faster in this layout. It spreads from their results to whatever consumes them: elementwise
-    operations, pads, pooling, resizing, slices, concatenations, channel shuffles, reductions and pixels that
-    become tokens. Where it meets a convolution again there is nothing to transpose, so that transpositions
-    are left only where the layout enters, and where something else needs the former one. Gradients of
-    filters read such images, too.
+    Convolutions get channels-last operands, also those that stay convolutions, as quantized ones do: IREE
+    computes bytes 1.2 to 30 times faster in this layout. It spreads from their results to whatever consumes
+    them: elementwise operations, pads, pooling, resizing, slices, concatenations, channel shuffles,
+    reductions and pixels that become tokens. Where it meets a convolution again there is nothing to
+    transpose, so that transpositions are left only where the layout enters, and where something else needs
+    the former one. Gradients of filters read such images, too.
 
         %r = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x16x16xf32>, ...)
         %s = linalg.generic ins(%r : tensor<1x4x14x14xf32>) { arith.maximumf }

@@ -50,6 +50,7 @@ from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
 from .iree_workarounds.separate_calls import SeparateCalls
 from .iree_workarounds.separate_reductions import SeparateReductions
+from .iree_workarounds.separate_transpositions import SeparateTranspositions
 from .iree_workarounds.wrap_conversions import WrapConversions
 from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
@@ -151,6 +152,7 @@ def compile_pipeline(
         FillUnknownSizes(),
         ComputeScalesFirst(),
         SeparateReductions(),
+        SeparateTranspositions(),
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),
         ReshapeReturned(),

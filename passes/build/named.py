@@ -24,12 +24,12 @@ def build_named(
 
 def build_windowed(
     operation: type[ir.OpView],
-    inputs: tuple[ir.Value, ir.Value],
+    inputs: Sequence[ir.Value],
     init: ir.Value,
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> ir.Value:
-    """As `build_named`, a convolution or pooling of an image and its filter or window."""
+    """As `build_named`, a convolution or pooling of an image, its filter or window, and any zero points."""
     return build_named(operation, inputs, init, strides=_integers(strides), dilations=_integers(dilations))
 
 

@@ -69,10 +69,10 @@ def is_convolution(operation: ir.Operation) -> bool:
 
 def match_form(operation: ir.Operation) -> ConvolutionForm | NoMatch:
     """The form of `operation`, for which `is_convolution` holds, or why it isn't supported."""
-    if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
-        return NoMatch(operation, "its operands are not tensors")
     if len(operation.operands) != 3:
         return NoMatch(operation, "it is quantized")
+    if not all(isinstance(operand.type, ir.RankedTensorType) for operand in operation.operands):
+        return NoMatch(operation, "its operands are not tensors")
     if len({operand.type.element_type for operand in operation.operands}) != 1:
         return NoMatch(operation, "its operands have different element types")
     if not _multiplies_and_adds(operation.regions[0].blocks[0]):

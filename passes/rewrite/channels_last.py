@@ -45,6 +45,12 @@ _CONVOLUTIONS = {
     ("n012g", "012g"): linalg.DepthwiseConv3DNdhwcDhwcOp,
 }
 
+_QUANTIZED = {
+    "linalg.conv_2d_nchw_fchw": linalg.Conv2DNhwcHwcfOp,
+    "linalg.conv_2d_nchw_fchw_q": linalg.Conv2DNhwcHwcfQOp,
+}
+"""Convolutions of quantized images, which stay convolutions; the second one subtracts zero points."""
+
 
 def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     """Rewrite a convolution, pooling, elementwise operation or other reduction, or what a generic reads."""
@@ -52,6 +58,8 @@ def rewrite_linalg(operation: ir.Operation, versions: Versions) -> ir.Value | No
         return None
     if operation.name in _POOLING:
         return _rewrite_pooling(operation, versions)
+    if operation.name in _QUANTIZED and _is_quantized(operation):
+        return _rewrite_quantized(operation, versions)
     if is_convolution(operation):
         return _rewrite_convolution(operation, versions)
     elementwise = match_elementwise(operation)
@@ -184,6 +192,31 @@ def _rewrite_convolution(operation: ir.Operation, versions: Versions) -> ir.Valu
         )
     copy_annotations(operation, rewritten.owner)
     return rewritten
+
+
+def _is_quantized(operation: ir.Operation) -> bool:
+    """Whether a convolution is of integers that are summed in wider ones."""
+    image, filter_, *_, init = operation.operands
+    types = [each.type for each in (image, filter_, init)]
+    if not all(isinstance(each, ir.RankedTensorType) for each in types):
+        return False
+    if not all(isinstance(each.element_type, ir.IntegerType) for each in types):
+        return False
+    *factors, total = (ir.IntegerType(each.element_type).width for each in types)
+    return all(each < total for each in factors)
+
+
+def _rewrite_quantized(operation: ir.Operation, versions: Versions) -> ir.Value:
+    image, filter_, *zero_points, init = operation.operands
+    source = _spread_version(image, versions)
+    with ir.InsertionPoint(operation):
+        return build_windowed(
+            _QUANTIZED[operation.name],
+            (source, transposed(filter_, [2, 3, 1, 0]), *zero_points),
+            _version(init, versions),
+            _window(operation, "strides"),
+            _window(operation, "dilations"),
+        )
 
 
 def _filter_version(convolution: Convolution, layout: str) -> ir.Value:
@@ -385,6 +418,9 @@ def _permuted_slice(
 
 
 def _window(operation: ir.Operation, name: str) -> Sequence[int]:
+    """Strides or dilations, which are 1 where none are given."""
+    if name not in operation.attributes:
+        return [1] * (operation.results[0].type.rank - 2)
     return list(ir.DenseIntElementsAttr(operation.attributes[name]))
 
 

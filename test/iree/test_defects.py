@@ -158,6 +158,21 @@ def test_a_reduction_is_fused_with_what_reads_it_many_times() -> None:
     assert text_after("flow", program, "vulkan").count("flow.dispatch @") == 1
 
 
+def test_a_transposition_is_fused_with_a_convolution() -> None:
+    """`winograd-separate-transpositions`: the loops then follow the order of before, which is slow."""
+    program = """
+      func.func @main(%x: tensor<1x8x6x6xi8>, %w: tensor<3x3x8x4xi8>, %i: tensor<1x4x4x4xi32>)
+          -> tensor<1x4x4x4xi32> {
+        %e = tensor.empty() : tensor<1x6x6x8xi8>
+        %t = linalg.transpose ins(%x : tensor<1x8x6x6xi8>) outs(%e : tensor<1x6x6x8xi8>)
+          permutation = [0, 2, 3, 1]
+        %y = linalg.conv_2d_nhwc_hwcf ins(%t, %w : tensor<1x6x6x8xi8>, tensor<3x3x8x4xi8>)
+          outs(%i : tensor<1x4x4x4xi32>) -> tensor<1x4x4x4xi32>
+        return %y : tensor<1x4x4x4xi32>
+      }"""
+    assert text_after("flow", program, "cpu").count("flow.dispatch @") == 1
+
+
 def test_sums_of_five_subgroups_are_for_two_lanes_to_add() -> None:
     """`winograd-reduce-by-lanes`."""
     program = """

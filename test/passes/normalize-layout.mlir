@@ -446,3 +446,24 @@ func.func @tokens(%x: tensor<?x8x4x6xf32>, %e: tensor<?x24x8xf32>, %w: tensor<8x
   %y = linalg.conv_2d_nchw_fchw ins(%split, %w : tensor<?x8x4x6xf32>, tensor<8x8x1x1xf32>) outs(%zeros : tensor<?x8x4x6xf32>) -> tensor<?x8x4x6xf32>
   return %y : tensor<?x8x4x6xf32>
 }
+
+// -----
+
+// Quantized images are convolved where they lie channels last; what isn't narrower than its sums is left as it is.
+// CHECK-LABEL: @quantized
+// CHECK: %[[X:.*]] = linalg.transpose ins(%{{.*}} : tensor<1x8x6x6xi8>) {{.*}} permutation = [0, 2, 3, 1]
+// CHECK: %[[W:.*]] = linalg.transpose ins(%{{.*}} : tensor<4x8x3x3xi8>) {{.*}} permutation = [2, 3, 1, 0]
+// CHECK: %[[Y:.*]] = linalg.conv_2d_nhwc_hwcf_q {{.*}} ins(%[[X]], %[[W]], %[[A:.*]], %[[B:.*]] : tensor<1x6x6x8xi8>, tensor<3x3x8x4xi8>, i32, i32)
+// CHECK: linalg.transpose ins(%[[Y]] : tensor<1x4x4x4xi32>) {{.*}} permutation = [0, 3, 1, 2]
+func.func @quantized(%x: tensor<1x8x6x6xi8>, %w: tensor<4x8x3x3xi8>, %a: i32, %b: i32, %i: tensor<1x4x4x4xi32>) -> tensor<1x4x4x4xi32> {
+  %y = linalg.conv_2d_nchw_fchw_q ins(%x, %w, %a, %b : tensor<1x8x6x6xi8>, tensor<4x8x3x3xi8>, i32, i32) outs(%i : tensor<1x4x4x4xi32>) -> tensor<1x4x4x4xi32>
+  return %y : tensor<1x4x4x4xi32>
+}
+
+// CHECK-LABEL: @integers
+// CHECK-NOT: linalg.transpose
+// CHECK: linalg.conv_2d_nchw_fchw ins
+func.func @integers(%x: tensor<1x8x6x6xi32>, %w: tensor<4x8x3x3xi32>, %i: tensor<1x4x4x4xi32>) -> tensor<1x4x4x4xi32> {
+  %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x6x6xi32>, tensor<4x8x3x3xi32>) outs(%i : tensor<1x4x4x4xi32>) -> tensor<1x4x4x4xi32>
+  return %y : tensor<1x4x4x4xi32>
+}
