@@ -15,6 +15,7 @@ import pytest
 from agreement import expect_within
 from iree import runtime
 from iree.winograd.compiling import compilation
+from iree.winograd.compiling.input_type import input_type_flags
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure import registry
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
@@ -261,6 +262,25 @@ def test_strict_makes_a_failure_an_error(
     with pytest.raises(winograd.CompilationError, match=reason) as raised:
         winograd.compile(ADD, strict=True)
     assert [found.severity for found in raised.value.diagnostics] == ["error", "note"]
+
+
+CONVERTED = """\
+func.func @add(%lhs: tensor<8xf32>, %rhs: tensor<8xf32>) -> tensor<8xf32> {
+  %sum = stablehlo.add %lhs, %rhs : tensor<8xf32>
+  return %sum : tensor<8xf32>
+}
+"""
+
+
+def test_iree_is_told_what_it_need_not_convert() -> None:
+    """It converts what is in dialects of others, where no flag says which one that is."""
+    run_add(winograd.compile(CONVERTED))
+    run_add(winograd.compile(CONVERTED, flags=["--iree-input-type=stablehlo"]))
+    with pytest.raises(winograd.CompilationError, match="stablehlo"):
+        winograd.compile(CONVERTED, flags=["--iree-input-type=none"])
+    assert input_type_flags(ADD.encode(), ()) == ("--iree-input-type=none",)
+    assert input_type_flags(CONVERTED.encode(), ()) == ("--iree-input-type=auto",)
+    assert input_type_flags(ADD.encode(), ("--iree-input-type=auto",)) == ()
 
 
 def test_programs_own_errors_are_reported_once() -> None:

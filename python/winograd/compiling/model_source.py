@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.flag_name import flag_name
+from iree.winograd.compiling.input_type import input_type_flags
 from iree.winograd.dialect.bindings import ir
 
 if TYPE_CHECKING:
@@ -19,5 +20,6 @@ def open_model(compilation: Compilation, model: ImportedModel, flags: Sequence[s
     Those that are among `flags`, the user's, whatever their values, stay as they are.
     """
     stated = {flag_name(flag) for flag in flags}
-    compilation.session.set_flags(*(each for each in model.flags if flag_name(each) not in stated))
+    implied = (*model.flags, *input_type_flags(model.program, flags))
+    compilation.session.set_flags(*(each for each in implied if flag_name(each) not in stated))
     return model.build(compilation.context).operation

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, overload
 from iree.compiler import api
 from iree.winograd.atomic_file import atomic_file, unnamed_file
 from iree.winograd.compiling.compilation import Compilation, session_flags
+from iree.winograd.compiling.input_type import input_type_flags
 from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import check_option_files
@@ -271,6 +272,7 @@ def open_source(
     if isinstance(source, str) and "\n" in source:
         source = source.encode()
     if isinstance(source, bytes):
+        compilation.session.set_flags(*input_type_flags(source, flags))
         is_bytecode = source.startswith(_BYTECODE_MAGIC)
         # IREE wants text to end with a null byte.
         return api.Source.wrap_buffer(compilation.session, source if is_bytecode else source + b"\0")
