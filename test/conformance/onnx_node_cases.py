@@ -4,9 +4,9 @@
     python onnx_node_cases.py --sample gridsample resize
 
 runs those that the modules of these names make, or a sample of them (see `sample`), and prints a line of JSON
-per case. A case that ends the process is the last that it started. Where a case has the sizes, scales or axes
-of its operator as arguments, it is run with constants in their place as well, since no model that is exported
-computes them.
+per case. A case that ends the process is among the last that it started. Where a case has the sizes, scales
+or axes of its operator as arguments, it is run with constants in their place as well, since no model that is
+exported computes them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 from unittest.mock import patch
@@ -25,6 +26,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import onnx
+import onnx.compose
 from iree.winograd.errors import ModelImportError
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.backend.test.case import node as operators
@@ -43,6 +45,7 @@ RANDOM = frozenset(("Bernoulli", "RandomUniformLike"))
 
 SAMPLE = "--sample"
 SHARE, EXPANDED_SHARE = 16, 64
+TOGETHER = 12
 
 NAMED = re.compile(
     r"the operator \w|the input '\w+' has elements of type|ONNX can't tell the rank of what \w"
@@ -78,22 +81,99 @@ def sample(found: Sequence[TestCase]) -> list[TestCase]:
     return chosen
 
 
-def outcomes(case: TestCase) -> Iterator[str]:
-    """What comes of a case: that it is `right` or `refused`, or else what is wrong with it."""
-    yield outcome(case, case.model, [list(arguments) for arguments, _ in case.data_sets])
+@dataclass(frozen=True)
+class Form:
+    """A case as a model, and its arguments for each set of results."""
+
+    name: str
+    case: TestCase
+    model: ModelProto
+    arguments: Sequence[Sequence[Any]]
+
+    @property
+    def operators(self) -> tuple[tuple[str, int], ...]:
+        """The versions of the sets that its operators are of."""
+        return tuple((each.domain, each.version) for each in self.model.opset_import)
+
+
+def forms(case: TestCase) -> Iterator[Form]:
+    """A case as it is, and with constant parameters."""
+    yield Form(case.name, case, case.model, [list(arguments) for arguments, _ in case.data_sets])
     has_parameters = any(
         node.op_type in WITH_PARAMETERS or node.op_type.startswith("Reduce") for node in case.model.graph.node
     )
     if has_parameters and len(case.model.graph.input) > 1:
-        yield outcome(case, with_constant_parameters(case), [list(case.data_sets[0][0][:1])])
+        name = f"{case.name}, constant parameters"
+        yield Form(name, case, with_constant_parameters(case), [list(case.data_sets[0][0][:1])])
 
 
-def outcome(case: TestCase, model: ModelProto, arguments: Sequence[Sequence[Any]]) -> str:
-    """What comes of `model` with these arguments for each set of results."""
+def outcomes(found: Sequence[TestCase]) -> Iterator[tuple[str, str]]:
+    """The names of forms, and that each is `right` or `refused`, or else what is wrong with it.
+
+    Each is imported alone, and compiled with others of the same set of operators.
+    """
+    imported: dict[tuple[tuple[str, int], ...], list[Form]] = {}
+    for form in (form for case in found for form in forms(case)):
+        print(json.dumps({"started": form.name}), flush=True)
+        try:
+            iree.winograd.import_onnx(form.model)
+        except Exception:
+            yield form.name, outcome(form)
+        else:
+            if len(form.arguments) == 1:
+                imported.setdefault(form.operators, []).append(form)
+            else:
+                yield form.name, outcome(form)
+    for alike in imported.values():
+        for start in range(0, len(alike), TOGETHER):
+            group = alike[start : start + TOGETHER]
+            print(json.dumps({"started": ", ".join(form.name for form in group)}), flush=True)
+            try:
+                compute_together(group)
+            except Exception as error:
+                # Which of them it is, if it is one by itself.
+                alone = []
+                for form in group:
+                    print(json.dumps({"started": form.name}), flush=True)
+                    alone.append((form.name, outcome(form)))
+                yield from alone
+                if all(text == "right" for _, text in alone):
+                    yield ", ".join(name for name, _ in alone), f"together {type(error).__name__}: {error}"
+            else:
+                yield from ((form.name, "right") for form in group)
+
+
+def compute_together(group: Sequence[Form]) -> None:
+    """Raises where one program of all isn't right."""
+    models = [onnx.compose.add_prefix(form.model, f"case_{number}_") for number, form in enumerate(group)]
+    graphs = [model.graph for model in models]
+    graph = onnx.helper.make_graph(
+        [node for graph in graphs for node in graph.node],
+        "together",
+        [value for graph in graphs for value in graph.input],
+        [value for graph in graphs for value in graph.output],
+        [value for graph in graphs for value in graph.initializer],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=models[0].opset_import)
+    model.ir_version = max(each.ir_version for each in models)
+    compiled = iree.winograd.compile(iree.winograd.import_onnx(model), target="cpu", threads=1)
+    program = iree.winograd.load(compiled, device="local-sync")
+    results = program(*(argument(value) for form in group for value in form.arguments[0]))
+    remaining = iter(results if isinstance(results, tuple) else (results,))
+    for form in group:
+        _, expected = form.case.data_sets[0]
+        for exact in expected:
+            expect_agreement(form.case, np.asarray(next(remaining)), array(exact))
+    assert not list(remaining)
+
+
+def outcome(form: Form) -> str:
+    """What comes of a form by itself, with all of its arguments."""
+    case = form.case
     try:
-        compiled = iree.winograd.compile(iree.winograd.import_onnx(model), target="cpu", threads=1)
+        compiled = iree.winograd.compile(iree.winograd.import_onnx(form.model), target="cpu", threads=1)
         program = iree.winograd.load(compiled, device="local-sync")
-        for given, (_, expected) in zip(arguments, case.data_sets, strict=False):
+        for given, (_, expected) in zip(form.arguments, case.data_sets, strict=False):
             results = program(*map(argument, given))
             results = results if isinstance(results, tuple) else (results,)
             for actual, exact in zip(results, expected, strict=True):
@@ -151,8 +231,5 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     names = [each for each in sys.argv[1:] if each != SAMPLE]
     found = cases(names)
-    for each in sample(found) if SAMPLE in sys.argv else found:
-        print(json.dumps({"started": each.name}), flush=True)
-        for number, text in enumerate(outcomes(each)):
-            name = each.name if number == 0 else f"{each.name}, constant parameters"
-            print(json.dumps({"name": name, "outcome": text}), flush=True)
+    for name, text in outcomes(sample(found) if SAMPLE in sys.argv else found):
+        print(json.dumps({"name": name, "outcome": text}), flush=True)

@@ -32,7 +32,7 @@ REWRITTEN = (
     "reversesequence",
     "spacetodepth",
 )
-GROUPS = 12
+GROUPS = 4
 
 
 def test_rewritten_operators_are_right_or_refused() -> None:
