@@ -66,8 +66,8 @@ FOR_GLOBALS = "winograd-fold-globals"
 """Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
 FOR_TORCH_TYPES = "winograd-note-signature"
 """Has work only for functions on the types of torch-mlir: `test/pipelines/note-signature.mlir`."""
-FOR_UNKNOWN_SIZES = "winograd-expect-sizes"
-"""Has work only for images of unknown sizes: `test/pipelines/cpu/test_unknown_sizes.py`."""
+FOR_UNKNOWN_SIZES = ("winograd-expect-sizes", "winograd-fold-offsets", "winograd-select-pixels")
+"""Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
 FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
@@ -83,7 +83,7 @@ FOR_OTHERS = {
     FOR_ATTENTION,
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
-    FOR_UNKNOWN_SIZES,
+    *FOR_UNKNOWN_SIZES,
     *FOR_INTEGERS,
     FOR_ONE_NUMBER,
 }
