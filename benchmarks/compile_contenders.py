@@ -12,6 +12,8 @@ from benchmarks.isolation import run_isolated
 OURS = "winograd"
 """Our backend, which the names of its contenders begin with."""
 EAGER = "eager"
+CALLS_UNTIL_DECIDED = 5
+"""Calls of a compiled model after which it is decided whether a graph runs eagerly."""
 
 
 def answer_of(module: str, task: dict[str, Any], threads: int, subject: str) -> dict[str, Any]:

@@ -30,7 +30,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from benchmarks.compile_contenders import EAGER, OURS, keep_inductors_cache_in, keep_our_cache_in
+from benchmarks.compile_contenders import (
+    CALLS_UNTIL_DECIDED,
+    EAGER,
+    OURS,
+    keep_inductors_cache_in,
+    keep_our_cache_in,
+)
 from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved
@@ -46,8 +52,6 @@ if TYPE_CHECKING:
 TITLE, FAILURES_TITLE = "torch_compile_sweep", "torch_compile_failures"
 
 BATCHES = (2, 3, 1)
-_UNTIMED_CALLS = 5
-"""After which it is decided whether a graph runs eagerly."""
 _ROUNDS, _BURST_SECONDS = 5, 0.02
 _PARTS_OF_SIZE = (0.5, 0.625, 0.75, 1.0, 1.125)
 """Of the size that a network is made for: it is called with the first ones that it takes."""
@@ -203,7 +207,7 @@ def _time(call: dict[str, Any], contenders: dict[str, Callable[[], Any]]) -> Non
         return
     with _noted_warnings(call):
         try:
-            for _ in range(_UNTIMED_CALLS):
+            for _ in range(CALLS_UNTIL_DECIDED):
                 contenders[OURS]()
             timings = time_interleaved(
                 [Contender(name, run) for name, run in contenders.items()],

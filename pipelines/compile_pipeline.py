@@ -38,6 +38,7 @@ from .for_target.compute_scales_first import ComputeScalesFirst
 from .for_target.drop_unit_batch import DropUnitBatch
 from .for_target.fold_gradient_layout import FoldGradientLayout
 from .for_target.fold_layout import FoldLayout
+from .for_target.fuse_attention import FuseAttention
 from .for_target.insert_first import InsertFirst
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
@@ -104,7 +105,7 @@ def compile_pipeline(
         MergeQuantization(),
         SplitResults(),
         NestConcatenations(),
-        LowerAttention(),
+        FuseAttention(),
         LowerSoftmax(),
         LowerLayerNorm(),
         FoldResampling(),
@@ -114,6 +115,7 @@ def compile_pipeline(
         NormalizeLayout(),
         TrimTaps(),
         MoveStrides(),
+        LowerAttention(**shared_values(options, LowerAttention)),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         DropUnitBatch(),
         LoopOverImages(**shared_values(of_all_layers, LoopOverImages)),

@@ -95,6 +95,9 @@ def _controlnet() -> nn.Module:
         attention_head_dim=8,
         conditioning_embedding_out_channels=(16, 32),
     )
+    # Before training what a ControlNet adds is zero.
+    for added in (*model.controlnet_down_blocks, model.controlnet_mid_block):
+        nn.init.xavier_uniform_(added.weight)
     return Calling(
         model,
         lambda own, latents: own.model(latents, own.step, own.text, own.condition, return_dict=False)[1],

@@ -1,16 +1,29 @@
-"""Attention as one operation, `iree_linalg_ext.attention`, which iree-turbine exports."""
+"""Attention as one operation, `iree_linalg_ext.attention`, and what a kernel reads of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices, operand_of, output_of
+from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
-_OPERATION_NAME = "iree_linalg_ext.attention"
+ATTENTION = "iree_linalg_ext.attention"
 _LOOPS = "bmvkn"
+SAFE_ATTRIBUTE_NAME = "winograd.safe"
+"""False where rows of nothing but minus infinity become NaN; of attention as iree-turbine has it zeros."""
 _QUERIES, _KEYS, _VALUES, _SCALE, _SCORES, _RESULT = "bmk", "bnk", "bnv", "", "bmn", "bmv"
+
+
+def indexing_maps() -> list[ir.AffineMap]:
+    """Those of attention without a mask."""
+    loops = [ir.AffineExpr.get_dim(number) for number in range(len(_LOOPS))]
+    operands = (_QUERIES, _KEYS, _VALUES, _SCALE, _RESULT)
+    return [
+        ir.AffineMap.get(len(_LOOPS), 0, [loops[_LOOPS.index(each)] for each in all_]) for all_ in operands
+    ]
 
 
 @dataclass(frozen=True)
@@ -28,9 +41,33 @@ class Attention:
     mask: ir.Value | None
     """b x m x n of what is added, or of truth values: those are False where minus infinity is added."""
 
+    safe: bool
+    """Whether rows of nothing but minus infinity become zeros, not NaN."""
+
+
+@dataclass(frozen=True)
+class AttentionProblem:
+    """The products of attention, between which is a softmax; scores lie where a kernel has them."""
+
+    scores: BatchProduct
+    mixtures: BatchProduct
+    safe: bool
+
+
+@dataclass(frozen=True)
+class FusedAttention:
+    """Attention without a mask, of a constant scale, that is read, and written, where it is."""
+
+    problem: AttentionProblem
+    queries: ir.Value
+    keys: ir.Value
+    values: ir.Value
+    result: ir.Value
+    """That of the operation, or of the transposition that is all that reads it."""
+
 
 def is_attention(operation: ir.Operation) -> bool:
-    return bool(operation.name == _OPERATION_NAME)
+    return bool(operation.name == ATTENTION)
 
 
 def match_attention(operation: ir.Operation) -> Attention | NoMatch:
@@ -55,7 +92,41 @@ def match_attention(operation: ir.Operation) -> Attention | NoMatch:
     *computed, terminator = body.operations
     if computed or terminator.operation.operands[0] != body.arguments[0]:
         return NoMatch(operation, "it computes something of its scores")
-    return Attention(operation, queries, keys, values, scale, mask)
+    safe = SAFE_ATTRIBUTE_NAME not in operation.attributes or operation.attributes[SAFE_ATTRIBUTE_NAME].value
+    return Attention(operation, queries, keys, values, scale, mask, safe)
+
+
+def match_fused(attention: Attention) -> FusedAttention | NoMatch:
+    """The same as products that a kernel computes together, or why not."""
+    operation = attention.operation
+    factor = scalar_constant(attention.scale)
+    if attention.mask is not None:
+        return NoMatch(operation, "it is masked")
+    if factor is None:
+        return NoMatch(operation, "its scale isn't constant")
+    if any(is_dynamic(each.type.shape[0]) for each in (attention.queries, attention.keys, attention.values)):
+        return NoMatch(operation, "its batch is known only at run time")
+    batch, rows, channels = attention.queries.type.shape
+    _, keys, width = attention.values.type.shape
+    if 0 in (batch, rows, channels, keys, width):
+        return NoMatch(operation, "it has no elements")
+    query_view, queries = operand_of(attention.queries, "bmk", "bmk")
+    key_view, transposed_keys = operand_of(attention.keys, "bnk", "bkn")
+    value_view, values = operand_of(attention.values, "bkn", "bkn")
+    result, output = output_of(operation, "bmn")
+    block = Matrices(0, (), keys, 1)
+    factor *= query_view.factor * key_view.factor
+    return FusedAttention(
+        AttentionProblem(
+            BatchProduct(batch, rows, keys, channels, queries, transposed_keys, block, factor),
+            BatchProduct(batch, rows, width, keys, block, values, output, value_view.factor),
+            attention.safe,
+        ),
+        query_view.source,
+        key_view.source,
+        value_view.source,
+        result,
+    )
 
 
 def _letters(indexing_map: ir.AffineMap) -> str | None:

@@ -75,7 +75,7 @@ def is_batch_matmul(operation: ir.Operation) -> bool:
 def match_batch_matmul(operation: ir.Operation) -> BatchMatmul | NoMatch:
     """The product that an operation is for which `is_batch_matmul` holds."""
     left, right, init = operation.operands
-    maps = [_letters(ir.AffineMapAttr(each).value) for each in linalg_structure.get_indexing_maps(operation)]
+    maps = letters_of(operation)
     if [sorted(each) for each in maps] != [sorted(each) for each in (_LEFT, _RIGHT, _RESULT)]:
         return NoMatch(operation, "an operand of it is broadcast")
     for operand in (left, right, init):
@@ -91,10 +91,10 @@ def match_batch_matmul(operation: ir.Operation) -> BatchMatmul | NoMatch:
     if any(map(is_known_at_load, (left, right))):
         return NoMatch(operation, "a matrix of it is known before the program runs")
     (left_view, left_matrices), (right_view, right_matrices) = (
-        _operand(value, letters, order)
+        operand_of(value, letters, order)
         for value, letters, order in ((left, maps[0], _LEFT), (right, maps[1], _RIGHT))
     )
-    result, output = _output(operation, maps[2])
+    result, output = output_of(operation, maps[2])
     problem = BatchProduct(
         sizes["b"],
         sizes["m"],
@@ -113,8 +113,13 @@ def match_single_matmul(operation: ir.Operation) -> BatchProduct | None:
     product = match_batch_matmul(operation)
     if isinstance(product, NoMatch) or product.problem.batch != 1:
         return None
-    maps = [_letters(ir.AffineMapAttr(each).value) for each in linalg_structure.get_indexing_maps(operation)]
+    maps = letters_of(operation)
     return product.problem if maps == [_LEFT, _RIGHT, _RESULT] else None
+
+
+def letters_of(product: ir.Operation) -> list[str]:
+    """The loops that index the operands of a product: of the matrices of the batch, rows and columns."""
+    return [_letters(ir.AffineMapAttr(each).value) for each in linalg_structure.get_indexing_maps(product)]
 
 
 def _letters(indexing_map: ir.AffineMap) -> str:
@@ -123,7 +128,7 @@ def _letters(indexing_map: ir.AffineMap) -> str:
     return "".join("bmnk"[position] for position in results)
 
 
-def _operand(value: ir.Value, letters: str, order: str) -> tuple[StridedView, Matrices]:
+def operand_of(value: ir.Value, letters: str, order: str) -> tuple[StridedView, Matrices]:
     """The furthest source in which elements of a row, or of a column, lie side by side."""
     for view in views(value):
         matrices = _matrices(view, letters, order)
@@ -142,7 +147,7 @@ def _matrices(view: StridedView, letters: str, order: str) -> Matrices | None:
     )
 
 
-def _output(product: ir.Operation, letters: str) -> tuple[ir.Value, Matrices]:
+def output_of(product: ir.Operation, letters: str) -> tuple[ir.Value, Matrices]:
     """What the product is written as: its result, or a transposition of that if columns stay side by side."""
     result = product.results[0]
     view = whole(result)

@@ -42,6 +42,15 @@ class Softmax:
         return self.shape[self.dimension]
 
 
+def divides(operation: ir.Operation) -> bool:
+    """What a softmax has last, or but for a selection, which a rewrite erases with it."""
+    if operation.name not in ("linalg.generic", "linalg.div") or len(operation.results) != 1:
+        return False
+    *_, terminator = operation.regions[0].blocks[0].operations
+    last = defining_operation(terminator.operands[0])
+    return last is not None and last.name == "arith.divf"
+
+
 def match_softmax(division: ir.Operation) -> Softmax | None:
     """The softmax that `division` ends, of sizes that but for the first are static.
 

@@ -64,7 +64,7 @@ def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
         return _expanded(view, operation)
     if operation.name == "tensor.extract_slice":
         return _sliced(view, operation)
-    factor = _factor(operation)
+    factor = constant_factor(operation)
     return None if factor is None else replace(view, factor=view.factor * factor)
 
 
@@ -84,12 +84,12 @@ def _keeps_elements(operation: ir.Operation) -> bool:
         "tensor.expand_shape",
         "tensor.extract_slice",
     )
-    return (moves or _factor(operation) is not None) and not any(
+    return (moves or constant_factor(operation) is not None) and not any(
         map(is_dynamic, ir.RankedTensorType(operation.operands[0].type).shape)
     )
 
 
-def _factor(operation: ir.Operation) -> float | None:
+def constant_factor(operation: ir.Operation) -> float | None:
     """The constant by which an elementwise operation multiplies its operand."""
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2:

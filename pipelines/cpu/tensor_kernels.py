@@ -17,9 +17,11 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor, stated_batch
 from iree.winograd.pipelines.emission.work import Size
 from iree.winograd.pipelines.problems.tensor_operations import (
+    BatchedAttention,
     BatchedProduct,
     ChannelShuffle,
     ChannelsLast,
@@ -37,6 +39,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 )
 
 if TYPE_CHECKING:
+    from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
     from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
     from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
@@ -47,7 +50,8 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
     TensorKernel: TypeAlias = (
-        BatchMatmulKernel
+        AttentionKernel
+        | BatchMatmulKernel
         | ColumnSoftmaxKernel
         | ImageTransposition
         | LayerNormKernel
@@ -57,6 +61,8 @@ if TYPE_CHECKING:
         | SoftmaxKernel
     )
 
+_SCORES_IN_CACHE = 4
+"""L2s that scores of attention exceed where one kernel computes them, softmax and products with values."""
 _LEAST_ROW = 16
 """Shorter rows don't fill a vector of every target."""
 
@@ -262,6 +268,27 @@ def _misfit_of_product(operation: BatchedProduct, target: CpuTarget) -> Reason |
     return f"its panels of {problem.reduction} rows exceed the memory of a workgroup"
 
 
+def _batched_attention(operation: BatchedAttention, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
+
+    found = operation.attention
+    kernel = AttentionKernel(found.problem, target, operation.threads)
+    operands = (found.queries, found.keys, found.values)
+    return TensorDispatch(kernel, operands, tuple(found.result.type.shape), batch=1)
+
+
+def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reason | None:
+    from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
+
+    problem = operation.attention.problem
+    scores = problem.scores
+    if F32.bytes * scores.batch * scores.rows * scores.columns < _SCORES_IN_CACHE * target.l2_bytes:
+        return "its scores stay in L2 between kernels"
+    if not AttentionKernel(problem, target, operation.threads).fits:
+        return f"scores of {problem.scores.columns} keys exceed the memory of a workgroup"
+    return _misfit_of_rows(problem.scores.columns)
+
+
 _KINDS: Mapping[type, _Kind] = MappingProxyType(
     {
         ChannelsLast: _Kind(_channels_last),
@@ -275,5 +302,6 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
             _row_normalization, lambda each, target: _misfit_of_rows(each.layer_norm.length)
         ),
         BatchedProduct: _Kind(_batched_product, _misfit_of_product),
+        BatchedAttention: _Kind(_batched_attention, _misfit_of_attention),
     }
 )

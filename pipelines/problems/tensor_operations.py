@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.attention import FusedAttention
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.elementwise import Elementwise
@@ -95,6 +96,14 @@ class BatchedProduct:
 
 
 @dataclass(frozen=True)
+class BatchedAttention:
+    """Attention of the matrices of a batch, for so many threads."""
+
+    attention: FusedAttention
+    threads: int
+
+
+@dataclass(frozen=True)
 class Sums:
     """Sums of an image, in the order of memory."""
 
@@ -138,6 +147,7 @@ TensorOperation: TypeAlias = (
     | ColumnSoftmax
     | RowNormalization
     | BatchedProduct
+    | BatchedAttention
     | Sums
     | PartialMoments
     | CombinedMoments

@@ -1,7 +1,8 @@
-"""Write attention as products and softmax, which kernels of this project compute."""
+"""Have kernels of this project compute attention."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
@@ -9,37 +10,50 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.attention import Attention, is_attention, match_attention
+from iree.winograd.passes.match.attention import Attention, is_attention, match_attention, match_fused
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import RowSoftmax
+from ..problems.tensor_operations import BatchedAttention, RowSoftmax
+from ..selection.options import WinogradOptions
 
 PASS_NAME = "winograd-lower-attention"
 
 
 @register_pass(PASS_NAME)
+@dataclass(frozen=True)
 class LowerAttention:
-    """Write attention as products and softmax, which kernels of this project compute, on CPUs.
+    """Have kernels of this project compute attention, on CPUs.
 
-    iree-turbine exports attention as one operation, which computes blocks of scores at a time. IREE's code
-    for that takes 3 to 70 times as long on CPUs as kernels of products and softmax do. Rows whose scores are
-    all minus infinity become zeros, as torch has it.
+    `winograd-fuse-attention` and iree-turbine have attention as one operation, for which IREE's code takes 3
+    to 70 times as long on CPUs as kernels of products and softmax do. One kernel computes all of it where
+    nothing is masked and the scores of some queries fit L2. It reads and writes heads where they are.
 
         %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale) : tensor<3x197x64xf32>
       becomes
+        %y = flow.dispatch @winograd_safe_attention_3x197x197_from_64_to_64(%q, %k, %v)
+
+    Otherwise it is written as products and softmax, which kernels compute. Rows whose scores are all minus
+    infinity become zeros, as torch has it.
+
+        %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale, %mask) : tensor<3x197x64xf32>
+      becomes
         %l = linalg.generic ins(%q) { arith.mulf %scale }
         %s = linalg.batch_matmul {b m k, b n k -> b m n} ins(%l, %k) outs(%zeros : tensor<3x197x197xf32>)
-        %p = flow.dispatch @winograd_safe_softmax_197x197(%s)
+        %m = linalg.generic ins(%s, %mask) { arith.addf }
+        %p = flow.dispatch @winograd_safe_softmax_197x197(%m)
         %y = linalg.batch_matmul ins(%p, %v) outs(%zeros : tensor<3x197x64xf32>)
 
     A mask is added to the scores, one of truth values as zeros and minus infinity.
     """
+
+    threads: int = same_option(WinogradOptions, "threads", default=1)
 
     def run(self, module: ir.Operation) -> None:
         found = [each for each in walk(module) if is_attention(each)]
@@ -47,26 +61,50 @@ class LowerAttention:
         if backend is None or not backend.iree_code.attends_slowly:
             return
         lowering = backend.lowering(module)
-        rewrite_each("attention", found, lambda each: _lower(each, backend, lowering))
+        rewrite_each("attention", found, lambda each: self._lower(each, backend, lowering))
+
+    def _lower(self, operation: ir.Operation, backend: Backend, lowering: Lowering) -> None:
+        attention = match_attention(operation)
+        if isinstance(attention, NoMatch):
+            remark_left(PASS_NAME, attention)
+            return
+        fused = match_fused(attention)
+        if isinstance(fused, NoMatch):
+            _separate(attention, backend, lowering)
+            return
+        batched = BatchedAttention(fused, self.threads)
+        if backend.misfit(batched) is not None:
+            _separate(attention, backend, lowering)
+            return
+        last = defining_operation(fused.result)
+        assert last is not None
+        with operation.location, ir.InsertionPoint(last):
+            computed = lowering.compute(batched)
+        fused.result.replace_all_uses_with(computed)
+        if last != operation:
+            erase_if_unused([last])
+        _erase(operation)
 
 
-def _lower(operation: ir.Operation, backend: Backend, lowering: Lowering) -> None:
-    attention = match_attention(operation)
-    if isinstance(attention, NoMatch):
-        remark_left(PASS_NAME, attention)
-        return
+def _separate(attention: Attention, backend: Backend, lowering: Lowering) -> None:
+    """Write attention as products and softmax."""
+    operation = attention.operation
     with operation.location, ir.InsertionPoint(operation):
         scores = _masked(attention, _scores(attention))
-        softmax = RowSoftmax(scores, scores.type.shape[-1], safe=True)
+        softmax = RowSoftmax(scores, scores.type.shape[-1], attention.safe)
         if reason := backend.misfit(softmax):
             remark_left(PASS_NAME, NoMatch(operation, reason))
             erase_if_unused([scores.owner.operation])
             return
         result = _product(lowering.compute(softmax), attention.values, right_is_transposed=False)
     operation.results[0].replace_all_uses_with(result)
-    init = defining_operation(operation.operands[-1])
-    operation.erase()
-    erase_if_unused([] if init is None else [init])
+    _erase(operation)
+
+
+def _erase(attention: ir.Operation) -> None:
+    definitions = [defining_operation(operand) for operand in attention.operands]
+    attention.erase()
+    erase_if_unused([each for each in definitions if each is not None])
 
 
 def _scores(attention: Attention) -> ir.Value:

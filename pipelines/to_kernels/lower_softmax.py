@@ -7,8 +7,8 @@ from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.columns import columns_along
-from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.softmax import Softmax, match_softmax
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
@@ -59,20 +59,11 @@ class LowerSoftmax:
     """
 
     def run(self, module: ir.Operation) -> None:
-        divisions = [each for each in walk(module) if _divides(each)]
+        divisions = [each for each in walk(module) if divides(each)]
         if not divisions or (backend := supported_backend(module)) is None:
             return
         lowering = backend.lowering(module)
         rewrite_each("softmax", divisions, lambda each: _lower(each, backend, lowering))
-
-
-def _divides(operation: ir.Operation) -> bool:
-    """What a softmax has last, or but for a selection, which a rewrite erases with it."""
-    if operation.name not in ("linalg.generic", "linalg.div") or len(operation.results) != 1:
-        return False
-    *_, terminator = operation.regions[0].blocks[0].operations
-    last = defining_operation(terminator.operands[0])
-    return last is not None and last.name == "arith.divf"
 
 
 def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None:

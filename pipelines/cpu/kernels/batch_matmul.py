@@ -35,6 +35,22 @@ _PREFETCH = 8
 
 
 @dataclass(frozen=True)
+class Place:
+    """An element of a buffer, by its offset."""
+
+    buffer: Buffer
+    first: Index
+
+
+@dataclass(frozen=True)
+class ProductMemory:
+    """Memory of a workgroup for copies of a panel and of rows, where these are copied."""
+
+    panel: Buffer | None
+    rows: Buffer | None
+
+
+@dataclass(frozen=True)
 class BatchMatmulKernel:
     """Products of matrices that are read, and written, wherever their elements lie.
 
@@ -57,7 +73,16 @@ class BatchMatmulKernel:
     @property
     def fits(self) -> bool:
         """Whether a workgroup's memory has room for a panel, and a copy of rows where there is to be one."""
-        return self._panel_bytes + self._block.rows * self._staged_bytes <= self.target.workgroup_bytes
+        return self.memory_bytes(self.register_rows) <= self.target.workgroup_bytes
+
+    @property
+    def register_rows(self) -> int:
+        """Rows of a register block."""
+        return self._block.rows
+
+    def memory_bytes(self, rows: int) -> int:
+        """That `memory` for so many rows takes."""
+        return self._panel_bytes + rows * self._staged_bytes
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Parts of the rows, and blocks of products."""
@@ -68,24 +93,46 @@ class BatchMatmulKernel:
 
     def emit(self, work: Work, left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
-        packed = scratch(self._panel_shape, right.computed, "panel") if self._packs else None
-        staged = scratch(self._staged_shape, left.computed, "rows") if self._stages_rows else None
+        problem = self.problem
+        memory = self.memory(left, right, min(self._part_rows, problem.rows))
         first = work.workgroup[1] * self._batch_block
         products = Index(self._batch_block)
-        if self.problem.batch % self._batch_block:
-            products = (Index(self.problem.batch) - first).minimum(products)
+        if problem.batch % self._batch_block:
+            products = (Index(problem.batch) - first).minimum(products)
         with loop(products, name="product") as i:
             number = first + i
             first_row, count = self._part(work.workgroup[0])
-            origin = _origin(self.problem.left, number) + first_row * self.problem.left.row_stride
-            rows = Rows(left, origin, self.problem.left.row_stride, self.problem.left.column_stride)
-            if staged is not None:
-                rows = self._stage(rows, count, staged)
-            with loop(self._column_blocks, name="panel") as block:
-                column = self._first_column(block)
-                panel = self._panel(right, _origin(self.problem.right, number), column, packed)
-                written = _origin(self.problem.output, number) + column
-                self._multiply(rows, first_row, count, panel, output, written)
+            self.multiply(
+                memory,
+                Place(left, origin(problem.left, number) + first_row * problem.left.row_stride),
+                Place(right, origin(problem.right, number)),
+                Place(output, origin(problem.output, number)),
+                first_row,
+                count,
+            )
+
+    def memory(self, left: Buffer, right: Buffer, rows: int) -> ProductMemory:
+        """What the products of so many rows are computed with, at the insertion point."""
+        packed = scratch(self._panel_shape, right.computed, "panel") if self._packs else None
+        staged = None
+        if self._stages_rows:
+            staged = scratch((rows, self.problem.reduction + ROW_PADDING), left.computed, "rows")
+        return ProductMemory(packed, staged)
+
+    def multiply(
+        self, memory: ProductMemory, left: Place, right: Place, output: Place, first_row: Index, count: Index
+    ) -> None:
+        """Multiplies `count` rows, which begin at `left`, by the matrix at `right`.
+
+        `output` is where the first row of all would be written, the first of these is row `first_row`.
+        """
+        rows = Rows(left.buffer, left.first, self.problem.left.row_stride, self.problem.left.column_stride)
+        if memory.rows is not None:
+            rows = self._stage(rows, count, memory.rows)
+        with loop(self._column_blocks, name="panel") as block:
+            column = self._first_column(block)
+            panel = self._panel(right.buffer, right.first, column, memory.panel)
+            self._multiply(rows, first_row, count, panel, output.buffer, output.first + column)
 
     def _part(self, number: Index) -> tuple[Index, Index]:
         """The first row of a part, and how many it has: at least those of a register block.
@@ -241,10 +288,6 @@ class BatchMatmulKernel:
         return left.column_stride == 1 and F32.bytes * left.row_stride % CACHE_SET_PERIOD == 0
 
     @property
-    def _staged_shape(self) -> tuple[int, int]:
-        return min(self._part_rows, self.problem.rows), self.problem.reduction + ROW_PADDING
-
-    @property
     def _staged_bytes(self) -> int:
         """Of the copy of a row."""
         return F32.bytes * (self.problem.reduction + ROW_PADDING) if self._stages_rows else 0
@@ -279,7 +322,7 @@ class BatchMatmulKernel:
         return ceil_div(self.problem.batch, self._workgroups)
 
 
-def _origin(matrices: Matrices, number: Index) -> Index:
+def origin(matrices: Matrices, number: Index) -> Index:
     """The first element of one of the matrices of a batch."""
     result = Index(matrices.first)
     counts = [count for count, _ in matrices.batch]

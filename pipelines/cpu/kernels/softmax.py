@@ -41,24 +41,26 @@ class SoftmaxKernel:
 
     def emit(self, work: Work, source: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x ... x length to the same."""
+        block = self._row.block
+        first = work.workgroup[0] * block
+        with loop((work.sizes.batch * self.rows - first).minimum(block), name="row") as number:
+            self.emit_row(source, output, (first + number) * self.length)
+
+    def emit_row(self, source: Buffer, output: Buffer, begin: Index) -> None:
+        """Emits the softmax of the row from an offset on, which may be written where it is read."""
         row, width = self._row, self._row.width
-        first = work.workgroup[0] * row.block
-        with loop((work.sizes.batch * self.rows - first).minimum(row.block), name="row") as number:
-            begin = (first + number) * self.length
-            with named("maximum"):
-                maximum = row.reduced(
-                    lowest(self.safe), arith.maximumf, lambda i: source.load(begin + i, width)
-                )
+        with named("maximum"):
+            maximum = row.reduced(lowest(self.safe), arith.maximumf, lambda i: source.load(begin + i, width))
 
-            def store_exponential(i: Index) -> ir.Value:
-                difference = arith.subf(source.load(begin + i, width), maximum)
-                result = exponential(difference, self.target.fused_multiply_add)
-                output.store(result, begin + i)
-                return result
+        def store_exponential(i: Index) -> ir.Value:
+            difference = arith.subf(source.load(begin + i, width), maximum)
+            result = exponential(difference, self.target.fused_multiply_add)
+            output.store(result, begin + i)
+            return result
 
-            with named("sum"):
-                inverse = inverse_sum(row.reduced(0.0, arith.addf, store_exponential), self.safe)
-            self._scale(output, begin, inverse)
+        with named("sum"):
+            inverse = inverse_sum(row.reduced(0.0, arith.addf, store_exponential), self.safe)
+        self._scale(output, begin, inverse)
 
     @property
     def _row(self) -> Row:

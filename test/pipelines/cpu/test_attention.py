@@ -8,6 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from iree.winograd.pipelines.cpu import tensor_kernels
 from torch.nn.functional import scaled_dot_product_attention
 
 UNIT_ROUNDOFF = 2.0**-24
@@ -200,3 +201,70 @@ def test_attention_of_one_operation(batch: str, mask: str | None) -> None:
     assert not exact.isnan().any()
     _, largest = largest_errors(queries.double(), keys.double(), values.double())
     assert ((torch.from_numpy(np.asarray(result)).double() - exact).abs() <= largest).all()
+
+
+class Heads(torch.nn.Module):
+    """Attention of heads that lie side by side in tokens."""
+
+    def __init__(self, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+
+    def split(self, tokens: torch.Tensor) -> torch.Tensor:
+        return tokens.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        mixed = scaled_dot_product_attention(*map(self.split, (queries, keys, values)))
+        return mixed.transpose(1, 2).flatten(2)
+
+
+class Weighted(Heads):
+    """With a softmax that isn't safe, as models write it themselves."""
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        left, right, mixed = map(self.split, (queries, keys, values))
+        weights = (left @ right.mT * left.shape[-1] ** -0.5).softmax(-1)
+        return (weights @ mixed).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("model", "batch", "queries", "keys", "width"),
+    [
+        (Heads(2), 1, 100, 77, 24),
+        (Heads(3), 2, 48, 64, 16),
+        (Weighted(1), 1, 131, 33, 40),
+        (Heads(2), 1, 7, 19, 5),
+    ],
+    ids=["rests of all", "whole blocks", "an unsafe softmax", "less than a block"],
+)
+def test_one_kernel_computes_attention_of_many_scores(
+    model: Heads,
+    batch: int,
+    queries: int,
+    keys: int,
+    width: int,
+    threads: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tensor_kernels, "_SCORES_IN_CACHE", 0)
+    torch.manual_seed(0)
+    tokens = [torch.randn(batch, count, model.heads * width) for count in (queries, keys, keys)]
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, *tokens), target="cpu", threads=threads, strict=True
+    )
+    assert b"attention_" in compiled
+    assert b"softmax" not in compiled
+    result = iree.winograd.load(compiled, threads=threads)(*(each.numpy() for each in tokens))
+    exact = model(*(each.double() for each in tokens))
+    heads = [model.split(each.double()) for each in tokens]
+    _, largest = largest_errors(*heads)
+    error = (torch.from_numpy(np.asarray(result)).double() - exact).abs()
+    assert (error <= largest.transpose(1, 2).flatten(2)).all()
+
+
+def test_few_scores_stay_in_the_cache_between_kernels() -> None:
+    tokens = torch.randn(1, 32, 48)
+    imported = iree.winograd.import_torch(Heads(2), tokens, tokens, tokens)
+    compiled = iree.winograd.compile(imported, target="cpu", threads=1, strict=True)
+    assert b"winograd_safe_softmax" in compiled
