@@ -19,7 +19,7 @@ from iree.winograd.compiling.embedding import stock_tool
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.report.schema import DecisionReport
 
-from benchmarks.compile_contenders import CALLS_UNTIL_DECIDED
+from benchmarks.compile_contenders import CALLS_UNTIL_DECIDED, allow_compilations
 from benchmarks.compiled import DATA_TILED_FLAGS, PLAIN_FLAGS, bind_program
 from benchmarks.onnxruntime_session import OnnxruntimeSession
 from benchmarks.openvino_request import OpenvinoRequest
@@ -164,7 +164,8 @@ def _torch_compiled(
     subject: Subject, threads: int, backend: str, options: dict[str, Any] | None = None
 ) -> PreparedModel:
     torch.set_num_threads(threads)
-    torch._dynamo.reset()
+    # A reset would have models that were compiled before compile anew.
+    allow_compilations(len(WITH_EXPORTERS))
 
     def compile_model() -> Any:
         model = torch.compile(copy.deepcopy(subject.model), backend=backend, options=options)

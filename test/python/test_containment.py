@@ -60,8 +60,8 @@ FOR_BATCHES = "winograd-loop-over-images"
 """Has work only where images of a batch exceed the caches: `test/pipelines/cpu/test_image_loops.py`."""
 FOR_HALF = "winograd-widen-half"
 """Has work only where there are numbers of half precision: `test/pipelines/test_widen_half.py`."""
-FOR_ATTENTION = "winograd-lower-attention"
-"""Has work only for attention of one operation: `test/pipelines/cpu/test_attention.py`."""
+FOR_ATTENTION = ("winograd-fuse-attention", "winograd-lower-attention")
+"""Have work only where there is attention: `test/pipelines/cpu/test_attention.py`."""
 FOR_GLOBALS = "winograd-fold-globals"
 """Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
 FOR_TORCH_TYPES = "winograd-note-signature"
@@ -80,7 +80,7 @@ FOR_OTHERS = {
     *FOR_CALLED,
     FOR_BATCHES,
     FOR_HALF,
-    FOR_ATTENTION,
+    *FOR_ATTENTION,
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
     *FOR_UNKNOWN_SIZES,
