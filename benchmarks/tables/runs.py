@@ -32,6 +32,7 @@ RUNS: Mapping[str, Run] = {
     "exhaustive-1-thread.json": Run(
         "2026-11-21", ZEN4, "exhaustive --layers resnet18 --threads 1 --promising 64 --sampled 32"
     ),
+    "gpu-calls-h200.json": Run("2026-11-27", "NVIDIA H200, torch 2.11", "gpu_networks --jobs 11 --rounds 5"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
@@ -79,6 +80,9 @@ RUNS: Mapping[str, Run] = {
     "main-loops.json": Run("2026-11-26", "LLVM 19's models of processors", "main_loops"),
     "models-batch-1.json": Run("2026-11-21", ZEN5, "models --batch 1 --threads 1 --rounds 7"),
     "models-batch-8.json": Run("2026-11-21", ZEN5, "models --batch 8 --threads 1 2 --rounds 5"),
+    "models-of-people.json": Run(
+        "2026-11-27", f"{SERVER_64}, torch 2.11", "models_of_people --threads 1 --jobs 24 --seconds 6"
+    ),
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
@@ -104,7 +108,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "torch-compile-h200-sm_90a.json": Run("2026-11-22", H200, "torch_compile --device cuda --layouts nchw"),
     "torch-compile-sweep.json": Run(
-        "2026-11-26", f"{SERVER}, torch 2.11", "torch_compile_sweep --jobs 16 --budget 250 --limit 120"
+        "2026-11-27", f"{SERVER_64}, torch 2.11", "torch_compile_sweep --jobs 36 --budget 400 --limit 300"
     ),
     "torch-compile-zoo.json": Run("2026-11-22", "one thread", "torch_compile_zoo"),
     "training-server.json": Run("2026-11-23", SERVER, "training"),

@@ -31,3 +31,11 @@ func.func @nothing_else(%x: tensor<8x6xf32>, %e: tensor<6x8xf32>, %w: tensor<8x4
   %y = linalg.matmul ins(%t, %w : tensor<6x8xf32>, tensor<8x4xf32>) outs(%i : tensor<6x4xf32>) -> tensor<6x4xf32>
   return %y : tensor<6x4xf32>
 }
+
+// CHECK-LABEL: func.func @unknown_batch
+// CHECK-NOT: util.optimization_barrier
+func.func @unknown_batch(%x: tensor<?x8x6x6xi8>, %e: tensor<?x6x6x8xi8>, %w: tensor<3x3x8x4xi8>, %i: tensor<?x4x4x4xi32>) -> tensor<?x4x4x4xi32> {
+  %t = linalg.transpose ins(%x : tensor<?x8x6x6xi8>) outs(%e : tensor<?x6x6x8xi8>) permutation = [0, 2, 3, 1]
+  %y = linalg.conv_2d_nhwc_hwcf ins(%t, %w : tensor<?x6x6x8xi8>, tensor<3x3x8x4xi8>) outs(%i : tensor<?x4x4x4xi32>) -> tensor<?x4x4x4xi32>
+  return %y : tensor<?x4x4x4xi32>
+}
