@@ -9,6 +9,7 @@ from benchmarks.tables.markdown import table
 
 ZEN4, ZEN5 = "Zen 4 (AMD EPYC, AVX-512)", "Zen 5 (AMD EPYC, AVX-512)"
 SERVER = "Emerald Rapids server, 16 virtual processors"
+SERVER_64 = "a server of 64 virtual processors with AVX-512"
 H200 = "NVIDIA H200, torch 2.11, cuDNN 9.19"
 
 

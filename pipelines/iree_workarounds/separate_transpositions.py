@@ -22,7 +22,7 @@ class SeparateTranspositions:
 
     IREE 3.13 fuses a transposition with the convolution behind it, whose loops then follow the order of
     before: a convolution of 56x56x32 bytes takes 13 times as long as one of an image that lies channels last.
-    The barrier below is for the compiler: it ends a dispatch. Images of unknown sizes stay: IREE 3.13 finds no
+    The barrier below is for the compiler: it ends a dispatch. Images of unknown sizes stay: IREE finds no
     sizes behind a barrier.
 
         %t = linalg.transpose ins(%x : tensor<1x32x58x58xi8>) permutation = [0, 2, 3, 1]
