@@ -1,4 +1,4 @@
-"""Prints results as Markdown tables: of `layers`, `models`, `threads`, `zoo` and `torch_compile`.
+"""Prints results of `layers`, `models`, `models_of_people`, `threads`, `zoo`, `torch_compile` as tables.
 
 python -m benchmarks.report benchmarks/results/layers.json
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables.cpu import layers
+from benchmarks.tables.people import models as models_of_people
 from benchmarks.threads_report import limit_table, threads_table
 from benchmarks.torch_compile_report import (
     torch_compile_failures_table,
@@ -38,6 +39,8 @@ def table(results: Any) -> list[str] | None:
     match results:
         case {"zoo": rows}:
             return zoo_table(rows)
+        case {"models_of_people": _}:
+            return models_of_people([results])
         case {"torch_compile": rows}:
             return torch_compile_table(rows)
         case {"torch_compile_zoo": rows}:
