@@ -50,7 +50,7 @@ _DEFERRED_ATTRIBUTES = ("iree_codegen", "iree_gpu")
 CREATED_DIALECTS = (
     *(module.__name__.rpartition(".")[2] for module in (arith, func, memref, scf, tensor, vector)),
     *_DEFERRED,
-    *("affine", "flow", "linalg", "stream", "util"),
+    *("affine", "flow", "iree_linalg_ext", "linalg", "stream", "util"),
 )
 """The names of all dialects of which passes create operations, those without a class by their names."""
 

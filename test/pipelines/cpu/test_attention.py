@@ -268,3 +268,11 @@ def test_few_scores_stay_in_the_cache_between_kernels() -> None:
     imported = iree.winograd.import_torch(Heads(2), tokens, tokens, tokens)
     compiled = iree.winograd.compile(imported, target="cpu", threads=1, strict=True)
     assert b"winograd_safe_softmax" in compiled
+
+
+def test_attention_of_a_program_without_attention_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of bytes, for which IREE loads no more dialects than they name."""
+    monkeypatch.setattr(tensor_kernels, "_SCORES_IN_CACHE", 0)
+    tokens = torch.randn(1, 32, 48)
+    program = iree.winograd.import_torch(Heads(2), tokens, tokens, tokens).program
+    assert b"winograd_safe_attention" in iree.winograd.compile(program, target="cpu", threads=1, strict=True)
