@@ -12,6 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 SERVER = """
 import os
@@ -48,10 +49,14 @@ def wait_for(path: Path, server: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
-def test_workers_call_what_was_loaded_before_they_were_forked(vmfb: bytes, tmp_path: Path) -> None:
+def test_workers_call_what_was_loaded_before_they_were_forked(
+    vmfb: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The path of a socket has a hundred characters at most.
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "program.vmfb").write_bytes(vmfb)
     (tmp_path / "server.py").write_text(SERVER)
-    path = tmp_path / "socket"
+    path = Path("socket")
     with (tmp_path / "log").open("wb") as log:
         command = [sys.executable, "-m", "gunicorn", "--preload", "--workers", "2"]
         server = subprocess.Popen(
