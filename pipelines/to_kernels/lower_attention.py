@@ -17,6 +17,7 @@ from iree.winograd.passes.match.attention import Attention, is_attention, match_
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.moved_result import replace_moved
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -76,13 +77,7 @@ class LowerAttention:
         if backend.misfit(batched) is not None:
             _separate(attention, backend, lowering)
             return
-        last = defining_operation(fused.result)
-        assert last is not None
-        with operation.location, ir.InsertionPoint(last):
-            computed = lowering.compute(batched)
-        fused.result.replace_all_uses_with(computed)
-        if last != operation:
-            erase_if_unused([last])
+        replace_moved(operation, fused.result, lambda: lowering.compute(batched))
         _erase(operation)
 
 

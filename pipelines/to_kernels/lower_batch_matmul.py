@@ -10,9 +10,9 @@ from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.batch_matmul import is_batch_matmul, match_batch_matmul
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.moved_result import replace_moved
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -60,9 +60,4 @@ class LowerBatchMatmul:
         if reason := backend.misfit(batched):
             remark_left(PASS_NAME, NoMatch(operation, reason))
             return
-        last = defining_operation(product.result)
-        assert last is not None
-        with operation.location, ir.InsertionPoint(last):
-            computed = lowering.compute(batched)
-        product.result.replace_all_uses_with(computed)
-        erase_if_unused([last])
+        replace_moved(operation, product.result, lambda: lowering.compute(batched))

@@ -73,31 +73,14 @@ class AttentionKernel:
         with loop(part, name="block") as i:
             product, number = (first + i) // self._row_blocks, (first + i) % self._row_blocks
             row = (number * rows).minimum(self.problem.scores.rows - rows)
-            places = [
-                Place(buffer, origin(matrices, product) + row * matrices.row_stride)
-                for buffer, matrices in (
-                    (queries, self.problem.scores.left),
-                    (output, self.problem.mixtures.output),
-                )
-            ]
+            read, written = self.problem.scores, self.problem.mixtures
             whole, none = Index(rows), Index(0)
-            scores.multiply(
-                memory,
-                places[0],
-                Place(keys, origin(self.problem.scores.right, product)),
-                Place(block, none),
-                none,
-                whole,
-            )
+            own = Place(block, none)
+            asked = Place(queries, origin(read.left, product) + row * read.left.row_stride)
+            result = Place(output, origin(written.output, product) + row * written.output.row_stride)
+            scores.multiply(memory, asked, Place(keys, origin(read.right, product)), own, none, whole)
             self._normalize(block)
-            mixtures.multiply(
-                mixed,
-                Place(block, none),
-                Place(values, origin(self.problem.mixtures.right, product)),
-                places[1],
-                none,
-                whole,
-            )
+            mixtures.multiply(mixed, own, Place(values, origin(written.right, product)), result, none, whole)
 
     def _normalize(self, block: Buffer) -> None:
         """Softmax of the rows of a block, whose last vector is filled with what has no weight."""
