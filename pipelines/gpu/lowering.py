@@ -35,7 +35,7 @@ from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -172,6 +172,7 @@ LOWERINGS: Mapping[
 ] = MappingProxyType(
     {
         GemmSchedule: _multiply_add,
+        MfmaGemmSchedule: _multiply_add,
         SplitSchedule: _split,
         CooperativeSchedule: _split,
         MfmaSchedule: _split,

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
@@ -18,7 +19,7 @@ from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import (
     MATRIX_TERMS,
@@ -75,6 +76,12 @@ LARGE_THREAD_SCHEDULES = (
     GemmSchedule(128, 128, 16, thread_rows=16),
 )
 """For GPUs whose shared memory bounds the others: of AMD. Threads of the first load one operand each."""
+MFMA_GEMM_SCHEDULES = (
+    MfmaGemmSchedule(128, 128, 16),
+    MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4),
+    MfmaGemmSchedule(32, 32, 16, thread_rows=4, thread_columns=4),
+)
+"""On matrix units of CDNA: a SIMD has room for two warps of each."""
 COOPERATIVE_SCHEDULES = (
     CooperativeSchedule(128, 128, 64, 64, stages=2),
     CooperativeSchedule(128, 128, 64, 64, stages=2, summed_block=128),
@@ -199,6 +206,8 @@ def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedul
         if is_llvms and schedule.splits_loads and schedule.sums >= MANY_SUMS:
             continue
         yield replace(schedule, ordered_steps=1) if target.orders_steps else schedule
+    if target.matrix_unit == MFMA:
+        yield from MFMA_GEMM_SCHEDULES
 
 
 def weight_gradient_schedules(
@@ -350,6 +359,7 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         FusedSchedule: _with_filters(fused_seconds, filter_seconds),
         ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
         GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
+        MfmaGemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
         SplitSchedule: _SPLIT_SECONDS,
         CooperativeSchedule: _SPLIT_SECONDS,
         MfmaSchedule: _SPLIT_SECONDS,

@@ -16,6 +16,8 @@ MFMA_TERMS = 4
 """Neighbouring fp16 numbers of a row, or of a column, that a thread of CDNA holds."""
 MFMA_SUMS = 4
 """A thread's of 16 x 16."""
+F32_TERMS = 4
+"""Positions along the reduction of a product of f32; a quarter of a warp's threads has each."""
 WMMA_TERMS = MATRIX_ROWS
 """The same of RDNA 3: all of them, twice in a warp."""
 WMMA_RDNA4_TERMS = MATRIX_ROWS // 2
@@ -34,6 +36,12 @@ def no_sums(count: int) -> ir.Value:
 def multiply_mfma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
     """Adds the product of 16 x 16 and 16 x 16 numbers to sums, on CDNA."""
     return _multiply("amdgpu.mfma", ("m", "n", "k", "blocks"), (*[MATRIX_ROWS] * 3, 1), (rows, columns, sums))
+
+
+def multiply_mfma_f32(row: ir.Value, column: ir.Value, sums: ir.Value) -> ir.Value:
+    """Adds the product of 16 x 4 and 4 x 16 numbers of f32 to sums, on CDNA: a thread has one of each."""
+    sizes = (MATRIX_ROWS, MATRIX_ROWS, F32_TERMS, 1)
+    return _multiply("amdgpu.mfma", ("m", "n", "k", "blocks"), sizes, (row, column, sums))
 
 
 def multiply_wmma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:

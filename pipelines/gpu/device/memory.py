@@ -192,22 +192,39 @@ class GlobalBuffer(Buffer):
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """Quads in the memory that the threads of a workgroup share."""
+    """Quads in the memory that the threads of a workgroup share, loaded whole or in parts."""
 
     memref: ir.Value
+    width: int = QUAD
+    """Elements that are loaded at once, which divide a quad."""
 
     @staticmethod
-    def allocate(extents: tuple[int, ...], name: str, element: ir.Type) -> SharedBuffer:
+    def allocate(extents: tuple[int, ...], name: str, element: ir.Type, width: int = QUAD) -> SharedBuffer:
         """Memory for `extents` quads of such elements."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
+        *outer, quads = extents
         with ir.Location.name(name):
-            type_ = ir.MemRefType.get(list(extents), quad_type(element), memory_space=space)
-            return SharedBuffer(memref.AllocOp(type_, [], []).result)
+            sizes = [*outer, quads * (QUAD // width)]
+            type_ = ir.MemRefType.get(sizes, vector_type(width, element), memory_space=space)
+            return SharedBuffer(memref.AllocOp(type_, [], []).result, width)
 
     def load(self, indices: Sequence[IndexLike]) -> ir.Value:
+        """`width` elements; the last index counts such."""
         return memref.load(self.memref, [Index.of(index).value for index in indices])
 
     def store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
+        """A quad; the last index counts quads."""
+        *outer, quad = indices
+        if self.width == QUAD:
+            self._store(value, indices)
+            return
+        parts = QUAD // self.width
+        type_ = vector_type(self.width, ir.VectorType(value.type).element_type)
+        for part in range(parts):
+            elements = vector.extract_strided_slice(type_, value, [part * self.width], [self.width], [1])
+            self._store(elements, [*outer, Index.of(quad) * parts + part])
+
+    def _store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
         memref.store(value, self.memref, [Index.of(index).value for index in indices])
 
 

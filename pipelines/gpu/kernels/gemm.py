@@ -1,4 +1,4 @@
-"""Products by fused multiply-adds: shared memory in two buffers, sums in registers.
+"""Products of f32 by multiply-adds or CDNA's matrix units: shared memory in two buffers, sums in registers.
 
 Both operands lie in shared memory with the reduction dimension outermost, so that a thread reads what it
 multiplies as quads, neighbouring threads neighbouring quads: free of bank conflicts. The left operand comes
@@ -7,7 +7,7 @@ with its rows along the reduction dimension; threads transpose blocks of 4 x 4 o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, summed_block
@@ -31,8 +31,9 @@ from iree.winograd.pipelines.gpu.device.memory import (
     transposed,
 )
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
-from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule, MfmaGemmSchedule
 
+from .mfma_tiling import MfmaTiling
 from .products import Block, Blocks, StoreQuad, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
 
@@ -155,10 +156,13 @@ def emit_product(
     quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
     """
     thread = thread_id()
-    rows, columns = schedule.block_rows // QUAD, schedule.block_columns // QUAD
+    tiling = _tiling(schedule, thread)
     left_shared, right_shared = (
-        SharedBuffer.allocate((2, schedule.block_reduction, quads), name, element)
-        for quads, name in ((rows, "left_block"), (columns, "right_block"))
+        SharedBuffer.allocate((2, schedule.block_reduction, size // QUAD), name, element, width)
+        for size, name, width in (
+            (schedule.block_rows, "left_block", tiling.left_width),
+            (schedule.block_columns, "right_block", tiling.right_width),
+        )
     )
     left_loads = _left_loads(schedule, thread, left_rows)
     right_loads = _right_loads(schedule, thread)
@@ -193,7 +197,6 @@ def emit_product(
             stage_left()
             stage_right()
 
-    tiling = _ThreadTiling(schedule, thread)
     stage(load(Index(0)), Index(0))
     barrier()
     zero = constant_quad(0.0, element)
@@ -223,10 +226,15 @@ def emit_product(
     else:
         final = Index(0).value
     sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
-    for i in range(schedule.thread_rows):
-        for j, column_quad in enumerate(tiling.column_quads):
-            row = tiling.row_quads[i // QUAD] * QUAD + i % QUAD
-            store(row, column_quad * QUAD, sums[i * len(tiling.column_quads) + j])
+    for row, column, quad in tiling.results(sums):
+        store(row, column, quad)
+
+
+def _tiling(schedule: GemmSchedule, thread: Index) -> _ThreadTiling | MfmaTiling:
+    """Which sums of a block a thread keeps."""
+    if isinstance(schedule, MfmaGemmSchedule):
+        return MfmaTiling(schedule, thread)
+    return _ThreadTiling(schedule, thread)
 
 
 def _added_in_blocks(
@@ -248,6 +256,9 @@ def _added_in_blocks(
 
 class _ThreadTiling:
     """The rows and columns of a block whose sums a thread keeps, in quads spread over the block."""
+
+    left_width = right_width = QUAD
+    """Elements that a thread loads at once of an operand."""
 
     def __init__(self, schedule: GemmSchedule, thread: Index) -> None:
         self._schedule = schedule
@@ -286,6 +297,13 @@ class _ThreadTiling:
             if (r + 1) % ordered == 0:
                 keep_in_order()
         return sums
+
+    def results(self, sums: Sequence[ir.Value]) -> Iterator[tuple[Index, Index, ir.Value]]:
+        """Row, first column and quad of each of the sums."""
+        for i in range(self._schedule.thread_rows):
+            for j, column_quad in enumerate(self.column_quads):
+                row = self.row_quads[i // QUAD] * QUAD + i % QUAD
+                yield row, column_quad * QUAD, sums[i * len(self.column_quads) + j]
 
 
 def multiply_add_block(

@@ -10,13 +10,13 @@ from typing import Any
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA, MatrixUnit
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import GpuDepthwiseSchedule
 from .fused import FusedSchedule
-from .gemm import GemmSchedule
+from .gemm import GemmSchedule, MfmaGemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
@@ -81,6 +81,12 @@ def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTar
         return "the target's compiler can't be told in which order steps are"
     is_gathered = shape.input_channels_first and shape.transform_size == 1
     return "neighbouring threads read neighbouring channels" if is_gathered else None
+
+
+def _mfma_gemm_misfit(
+    schedule: MfmaGemmSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    return _gemm_misfit(schedule, shape, target) or _unit_misfit(schedule, MFMA, target)
 
 
 def _matrix_misfit(schedule: MatrixSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
@@ -148,6 +154,7 @@ _GRADIENT = "the gradient of a filter"
 SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
     {
         GemmSchedule: ScheduleKind(_CONVOLUTION, _gemm_misfit),
+        MfmaGemmSchedule: ScheduleKind(_CONVOLUTION, _mfma_gemm_misfit),
         SplitSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         CooperativeSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         MfmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),

@@ -1,4 +1,4 @@
-"""The schedule of products by fused multiply-adds."""
+"""The schedules of products by fused multiply-adds, and of those by matrix units for f32."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
 from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
 
+from .warps import require_whole_warps
+
 NEIGHBOURING_ROWS = 8
 """Blocks of four rows that neighbouring threads load: a quarter of a warp stores to all banks at once."""
+WARP_SIDE = 8
+"""Threads of CDNA along the rows and along the columns of a warp."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class GemmSchedule(RunningSumSchedule):
         return RESIDENT_THREADS
 
     @property
-    def warp_threads(self) -> None:
+    def warp_threads(self) -> int | None:
         """Threads don't depend on which of them are in a warp."""
         return None
 
@@ -108,3 +113,33 @@ class GemmSchedule(RunningSumSchedule):
     def right_threads(self) -> int:
         """The threads that load the right operand, up to the last."""
         return self.threads // 2 if self.splits_loads else self.threads
+
+
+@dataclass(frozen=True)
+class MfmaGemmSchedule(GemmSchedule):
+    """The same on matrix units of AMD's CDNA, which multiply and add f32 as other units do.
+
+    Its threads count as those of a warp that keeps the sums of `warp_rows` x `warp_columns`.
+
+    Raises ValueError as `GemmSchedule` does, and for blocks that don't divide into the parts of warps.
+    """
+
+    kind = "gemm-mfma"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole_warps(self)
+        if max(self.thread_rows, self.thread_columns) > WARP_SIDE:
+            raise ValueError(f"a thread of {self} would load more than a quad at once")
+
+    @property
+    def warp_threads(self) -> int:
+        return MFMA.threads
+
+    @property
+    def warp_rows(self) -> int:
+        return self.thread_rows * WARP_SIDE
+
+    @property
+    def warp_columns(self) -> int:
+        return self.thread_columns * WARP_SIDE

@@ -5,8 +5,9 @@ No such GPU takes part: `benchmarks/gpu_cooperative.py` checks the kernels for V
 
 from __future__ import annotations
 
+import itertools
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,15 +31,18 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     MatrixUnit,
 )
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.kernels import mfma_tiling
 from iree.winograd.pipelines.gpu.kernels.fragments import (
     AmdFragments,
     MfmaFragments,
     WmmaFragments,
     WmmaRdna4Fragments,
 )
+from iree.winograd.pipelines.gpu.kernels.mfma_tiling import MfmaTiling
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking, split
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -58,6 +62,7 @@ Array = npt.NDArray[Any]
 
 COOPERATIVE_BLOCKS = CooperativeSchedule(64, 64, 32, 64, stages=2, summed_block=16)
 MFMA_BLOCKS = MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+MFMA_GEMM_BLOCKS = MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4)
 WMMA_BLOCKS = WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
 WMMA_RDNA4_BLOCKS = WmmaRdna4Schedule(64, 64, 32, 32, stages=2, summed_block=32)
 VULKAN = GpuTarget(1024, 48 << 10, architecture="sm_80", matrix_unit=COOPERATIVE)
@@ -115,6 +120,81 @@ def test_becomes_instructions_of_amds_matrix_units(
     assert text.count(instruction) == stages * 2 * 3 * 4
     assert f".wavefront_size: {warp}" in text
     assert set(re.findall(r"gpr_spill_count: (\d+)", text)) == {"0"}, "registers are spilled"
+
+
+@pytest.mark.parametrize(("target", "instruction"), [("gfx942", "16x16x4_f32"), ("gfx90a", "16x16x4f32")])
+def test_cdna_multiplies_f32_on_matrix_units(target: str, instruction: str, tmp_path: Path) -> None:
+    text = replace(WINOGRAD, schedule=MFMA_GEMM_BLOCKS).assembly(target, tmp_path)
+    # Of the stage in the loop, and of the one behind it: four steps of 4 x 2 products.
+    assert text.count(f"v_mfma_f32_{instruction}") == 2 * 4 * 8
+    assert set(re.findall(r"gpr_spill_count: (\d+)", text)) == {"0"}, "registers are spilled"
+
+
+@dataclass(frozen=True)
+class _SharedArray:
+    """[1, positions, rows] of an operand, as threads load it from shared memory."""
+
+    elements: Array
+    width: int
+
+    def load(self, indices: list[Index]) -> Array:
+        buffer, position, place = (Index.of(index).known or 0 for index in indices)
+        return self.elements[buffer, position].reshape(-1, self.width)[place]
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [MFMA_GEMM_BLOCKS, MfmaGemmSchedule(128, 128, 16), MfmaGemmSchedule(32, 32, 16, 4, 4)],
+    ids=lambda each: f"{each.block_rows}x{each.block_columns}",
+)
+def test_threads_that_hold_what_iree_says_sum_all_products(
+    schedule: MfmaGemmSchedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Matrix units are imitated: threads say what they multiply, IREE what of it each has a sum of."""
+    with ir.Context():
+        attribute = iree_gpu.MMAIntrinsicAttr.get(iree_gpu.MMAIntrinsic.MFMA_F32_16x16x4_F32)
+        of_left, of_right, of_sums = (iree_gpu.get_single_subgroup_layout(attribute, i) for i in range(3))
+    monkeypatch.setattr(mfma_tiling, "lane", lambda elements, number: elements[number])
+    monkeypatch.setattr(mfma_tiling, "quad_of", lambda elements: elements)
+    monkeypatch.setattr(mfma_tiling, "multiply_mfma_f32", lambda one, other, sums: [*sums, (one, other)])
+    generator = np.random.default_rng(0)
+    shape = (1, schedule.block_reduction)
+    left, right = (
+        generator.integers(-4, 5, (*shape, size)).astype(float)
+        for size in (schedule.block_rows, schedule.block_columns)
+    )
+    found = np.full((schedule.block_rows, schedule.block_columns), np.nan)
+
+    def place(layout: Any, lane: int) -> tuple[int, ...]:
+        return tuple(lane // step % count for step, count in zip(layout.tstrides, layout.thread, strict=True))
+
+    for warp in range(schedule.threads // 64):
+        threads = [MfmaTiling(schedule, Index(warp * 64 + lane)) for lane in range(64)]
+        multiplied = [
+            each.multiply(
+                _SharedArray(left, each.left_width),  # type: ignore[arg-type]
+                _SharedArray(right, each.right_width),  # type: ignore[arg-type]
+                Index(0),
+                [[]] * (schedule.sums // 4),  # type: ignore[list-item]
+            )
+            for each in threads
+        ]
+        sums = np.zeros((64, schedule.sums // 4, 4))
+        for number, step in itertools.product(
+            range(schedule.sums // 4), range(schedule.block_reduction // 4)
+        ):
+            one, other = np.empty((16, 4)), np.empty((4, 16))
+            for lane in range(64):
+                one[place(of_left, lane)], other[place(of_right, lane)] = multiplied[lane][number][step]
+            result = one @ other
+            for lane in range(64):
+                row, column = place(of_sums, lane)
+                sums[lane, number] += result[row * of_sums.element[0] :, column][: of_sums.element[0]]
+        for lane, each in enumerate(threads):
+            for row, column, quad in each.results(list(sums[lane])):
+                first = column.known or 0
+                found[row.known or 0, first : first + 4] = quad
+    np.testing.assert_array_equal(found, left[0].T @ right[0])
 
 
 @pytest.mark.parametrize(
@@ -280,6 +360,23 @@ def test_consumers_gpus_keep_their_limit_through_vulkan() -> None:
     assert GpuBackend(VULKAN).search_space().max_relative_errors["f32"] == 5e-7
 
 
+def test_cdna_multiplies_on_matrix_units_whatever_the_size() -> None:
+    """Others' products, and fused kernels, are bound by shared memory there."""
+    target = replace(VULKAN, architecture="gfx942", shared_memory_bytes=64 << 10, matrix_unit=MFMA)
+    space = GpuBackend(target).search_space()
+    small = ConvolutionProblem(1, (14, 14), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 256, 256)
+    shape = ConvolutionShape.decomposed(small, decompose((3, 3), (1, 1)))
+    exact = [each for each in space.default_schedules(shape) if each.matrix_products != 1]
+    assert [type(each) for each in exact] == [MfmaGemmSchedule, MfmaSchedule]
+    assert not any(isinstance(each, FusedSchedule) for each in space.schedules(_shape()))
+    without = replace(target, matrix_unit=None)
+    assert "no matrix units" in (kernel_misfit(shape, without, MFMA_GEMM_BLOCKS) or "")
+    with pytest.raises(ValueError, match="warp_rows"):
+        MfmaGemmSchedule(32, 64, 16, thread_rows=8, thread_columns=8)
+    with pytest.raises(ValueError, match="more than a quad at once"):
+        MfmaGemmSchedule(128, 128, 16, thread_rows=16, thread_columns=8)
+
+
 @pytest.mark.parametrize(
     ("sizes", "fields", "message"),
     [
@@ -360,7 +457,7 @@ def test_products_of_cdna_are_slower_with_one_wave() -> None:
     assert product_rate(small, nvidia) == product_rate(large, nvidia)
     # Nor do threads load one operand each, or keep 16 x 8 sums.
     target = replace(VULKAN, architecture="gfx90a", matrix_unit=MFMA)
-    products = [each for each in schedules(_shape(), target, machine) if isinstance(each, GemmSchedule)]
+    products = [each for each in schedules(_shape(), target, machine) if type(each) is GemmSchedule]
     assert small in products
     assert not any(each.splits_loads and each.sums >= 64 for each in products)
     assert max(each.sums for each in products) == 64
