@@ -128,6 +128,7 @@ CASES = (
     Case(f"2x14x14x128->128 {_3X3} 1 f32", *_DIRECT, implicit_gemm(warpgroups=2, products=1)),
     Case(f"?x14x14x64->64 {_3X3} 1 f32", *_DIRECT, implicit_gemm()),
     Case(f"4x11x9x16->20 {_3X3} 1 f32", *_DIRECT, implicit_gemm(32)),
+    Case(f"1x80x80x64->80 {_3X3} 1 f32", *_DIRECT, implicit_gemm(summed_block=64, walking_workgroups=66)),
     Case(f"2x28x28x32->48 {_STRIDED}", *_DIRECT, implicit_gemm(48)),
     Case(f"2x28x28x64->48 {_STRIDED}", *_DIRECT, implicit_gemm(48, channel_blocks=4, warpgroups=2)),
     Case(f"4x20x20x16->16 {_5X5}", *_DIRECT, implicit_gemm(16, warpgroups=4)),

@@ -264,17 +264,25 @@ def landed_sums(sums: Sequence[WarpgroupSums], pending: int = 0) -> list[list[ir
         for each in sums
         for i in range(WARPGROUP_ROWS * each.columns // WARPGROUP_THREADS)
     ]
-    all_of_them = _struct_of_sums(len(values))
-    constraints = ["=f"] * len(values) + [str(i) for i in range(len(values))] + ["~{memory}"]
-    waited = llvm.inline_asm(
-        all_of_them,
-        values,
-        f"wgmma.wait_group.sync.aligned {pending};",
-        ",".join(constraints),
-        has_side_effects=True,
-    )
-    done = iter([llvm.extractvalue(sum_type, waited, [i]) for i in range(len(values))])
+    done = iter(_after(f"wgmma.wait_group.sync.aligned {pending};", values))
     return [[next(done) for _ in range(each.columns // 2)] for each in sums]
+
+
+def settled_sums(sums: Sequence[ir.Value]) -> list[ir.Value]:
+    """The same sums one by one, computed by here.
+
+    Where only some threads use them the compiler would add them there, and keep all that they are sums of.
+    """
+    return _after("", sums)
+
+
+def _after(instruction: str, sums: Sequence[ir.Value]) -> list[ir.Value]:
+    """These sums as an instruction leaves them, which isn't moved past others that have effects."""
+    constraints = ["=f"] * len(sums) + [str(i) for i in range(len(sums))] + ["~{memory}"]
+    left = llvm.inline_asm(
+        _struct_of_sums(len(sums)), list(sums), instruction, ",".join(constraints), has_side_effects=True
+    )
+    return [llvm.extractvalue(MATRIX_SUMS.type, left, [i]) for i in range(len(sums))]
 
 
 def address_of(array: GlobalBuffer) -> Index:

@@ -21,6 +21,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     begin_products,
     commit_products,
     landed_sums,
+    settled_sums,
     wait_for_products,
 )
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
@@ -109,7 +110,8 @@ class RunningSums:
         (block,) = landed_sums([large], pending=0 if small is None else 1)
         rounded = block
         if self.rounded is not None:
-            rounded = [arith.addf(before, each) for before, each in zip(self.rounded, block, strict=True)]
+            added = [arith.addf(before, each) for before, each in zip(self.rounded, block, strict=True)]
+            rounded = settled_sums(added)
         return RunningSums(WarpgroupSums.of(block), small, in_blocks=True, rounded=rounded)
 
     def landed(self) -> list[list[ir.Value]]:
