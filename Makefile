@@ -13,8 +13,12 @@ python := $(venv)/bin/python
 installed := $(venv)/.iree-winograd-installed
 documented := $(venv)/.iree-winograd-documented
 typed := build/typecheck/iree/winograd
-# One worker per core; tests that share what takes long to make are a group, which one worker runs.
-pytest := $(python) -m pytest -q --numprocesses=auto --maxprocesses=8 --dist=loadgroup
+# One worker per thread of the processor, of which `auto` takes every other one; tests that share what takes long to
+# make are a group, which one worker runs.
+pytest := $(python) -m pytest -q --numprocesses=logical --maxprocesses=8 --dist=loadgroup
+
+# mypy has one thread: the other core runs lit meanwhile.
+MAKEFLAGS += --jobs=2
 
 # Tests start hundreds of processes, which would each compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -23,7 +27,7 @@ BUDGET ?= 10min
 # The ends of the range in pyproject.toml.
 TORCH_VERSIONS ?= 2.11.0 2.14.1
 
-.PHONY: amd checks demo docs format fuzz imported lint soak system-packages test test-all test-torch typecheck
+.PHONY: amd checks demo docs format fuzz imported lint lit soak system-packages test test-all test-torch typecheck
 
 demo: $(installed)
 	$(python) samples/demo.py
@@ -51,7 +55,9 @@ build/amd-mesa/radeon.json:
 soak: $(installed)
 	$(python) -W ignore test/soak --seconds $(BUDGET)
 
-checks: system-packages format lint typecheck
+checks: system-packages format lint typecheck lit
+
+lit: $(installed)
 	$(venv)/bin/lit -q test
 
 format: $(installed)

@@ -5,6 +5,9 @@ import sys
 
 import lit.formats
 
+sys.path.append(os.path.dirname(__file__))
+import forked_tools
+
 config.name = "winograd"
 config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir"]
@@ -15,15 +18,16 @@ config.test_exec_root = getattr(
 )
 
 python = getattr(config, "winograd_python", sys.executable)
-modules = {
-    "filecheck": "filecheck",
-    "iree-opt": "iree.compiler.tools.scripts.iree_opt",
-    "iree-winograd": "iree.winograd.cli",
-    "winograd-opt": "iree.winograd.command_line.opt",
+tools = {
+    "filecheck": "filecheck.main:main",
+    "iree-opt": "iree.compiler.tools.scripts.iree_opt.__main__:main",
+    "iree-winograd": "iree.winograd.cli:main",
+    "winograd-opt": "iree.winograd.command_line.opt:main",
 }
 # A tool's name counts where a command has it, not inside of a path.
+run = forked_tools.command(python, list(tools.values()))
 config.substitutions += [
-    (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{python} -m {module}") for tool, module in modules.items()
+    (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{run} {function}") for tool, function in tools.items()
 ]
 config.substitutions.append((r"%{python}", python))
 # Machines that a user has calibrated would change what is chosen.

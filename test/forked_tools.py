@@ -1,0 +1,150 @@
+"""Tools in Python that start at once: forks of one process, which has imported what they need.
+
+    python forked_tools.py SOCKET MODULE:FUNCTION ARGUMENTS...
+
+calls the function with the arguments in `sys.argv`, as a console script does, in a fork of the process that
+listens to the socket. A test of lit runs two tools or more, whose imports take far longer than their work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+CRASHED = 134
+"""What a shell says of a process that aborted, which is all that is known of one that says nothing."""
+
+
+_servers: list[object] = []
+
+
+def command(python: str, entry_points: list[str]) -> str:
+    """What an entry point and arguments are written behind, as long as this process runs.
+
+    Elsewhere than on Linux a fork of a process that has loaded libraries isn't safe: each tool imports anew.
+    """
+    address = _start(python, entry_points) if sys.platform == "linux" else "-"
+    return f"{python} {'-I -S ' if address != '-' else ''}{os.path.abspath(__file__)} {address}"
+
+
+def _start(python: str, entry_points: list[str]) -> str:
+    """Start a process that imports `entry_points`, and ends with this one; returns its socket."""
+    import subprocess
+    import tempfile
+
+    address = os.path.join(tempfile.mkdtemp(prefix="lit-"), "tools")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        # Who connects before all is imported waits.
+        listener.listen(socket.SOMAXCONN)
+        descriptor = listener.fileno()
+        server = f"import forked_tools; forked_tools.serve({descriptor}, {address!r}, {entry_points!r})"
+        environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
+        process = subprocess.Popen(
+            [python, "-c", server], stdin=subprocess.PIPE, pass_fds=[descriptor], env=environment
+        )
+    # As garbage it would close the input whose end is the server's.
+    _servers.append(process)
+    return address
+
+
+def serve(descriptor: int, address: str, entry_points: list[str]) -> None:
+    """Fork for every connection to the socket `descriptor`, until standard input ends."""
+    import gc
+    import select
+    import shutil
+    import signal
+
+    functions = {each: _imported(each) for each in entry_points}
+    # Forks share what they don't write to.
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    listener = socket.socket(fileno=descriptor)
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            break
+        connection, _ = listener.accept()
+        if os.fork() == 0:
+            listener.close()
+            _run(connection, functions)
+        connection.close()
+    shutil.rmtree(os.path.dirname(address))
+
+
+def _imported(entry_point: str) -> Callable[[], object]:
+    import importlib
+
+    module, _, function = entry_point.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _run(connection: socket.socket, functions: dict[str, Callable[[], object]]) -> None:
+    """Be the tool that is asked for; doesn't return."""
+    import signal
+    import traceback
+
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    data, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 3)
+    while part := connection.recv(1 << 16):
+        data += part
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    # Those that there are know of the files that they were opened for whether one can seek in them.
+    sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    asked = json.loads(data)
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv[1:] = asked["arguments"]
+    code: object = 1
+    try:
+        code = functions[asked["tool"]]()
+    except SystemExit as end:
+        code = end.code
+    except BaseException:
+        traceback.print_exc()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Nothing of this process outlives it that its end would have to put in order.
+    connection.sendall(bytes([code if isinstance(code, int) else int(code is not None)]))
+    os._exit(0)
+
+
+def _ask(address: str, tool: str, arguments: list[str]) -> int:
+    """The exit code of a tool that has this process's input, output, folder and environment."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(address)
+        asked = {
+            "tool": tool,
+            "arguments": arguments,
+            "folder": os.getcwd(),
+            "environment": dict(os.environ),
+        }
+        data = json.dumps(asked).encode()
+        sent = socket.send_fds(connection, [data], [0, 1, 2])
+        connection.sendall(data[sent:])
+        connection.shutdown(socket.SHUT_WR)
+        code = connection.recv(1)
+    return code[0] if code else CRASHED
+
+
+def main() -> object:
+    address, tool, *arguments = sys.argv[1:]
+    if address != "-":
+        return _ask(address, tool, arguments)
+    sys.argv[1:] = arguments
+    return _imported(tool)()
+
+
+if __name__ == "__main__":
+    sys.exit(main())  # type: ignore[arg-type]
