@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emulated_cpu import run_emulated
 from hypothesis import settings
 from iree import runtime
 from iree.winograd.loading.device import close_gpus
@@ -28,6 +29,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="TARGET",
         help="what tests that run kernels for GPUs compile for and run on: vulkan, cuda:sm_90a, hip:gfx942",
     )
+    parser.addoption(
+        "--cpu",
+        metavar="PROCESSOR",
+        help="what programs of tests are compiled for in place of any other CPU, with an emulator to run "
+        "them: cortex-a72, cortex-a76, apple-m1, neoverse-v1",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before tests are imported, which may take functions of the package by name."""
+    processor = config.getoption("--cpu")
+    if processor is not None:
+        run_emulated(processor)
 
 
 @pytest.fixture(scope="session")

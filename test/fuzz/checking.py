@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -18,7 +19,9 @@ from bounded import Bounded
 from building import build
 from configuration import TARGETS, Configuration, chosen_implementations
 from evaluation import evaluate
-from guarded import Edge, GuardedArray
+from guarded import Edge
+from guarded_call import call_guarded
+from guest_process import GuestEndedError, GuestProgram, load_in_guest
 from iree.compiler import api
 from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.phases import Stages
@@ -83,6 +86,12 @@ class OutOfBoundsError(FindingError):
 
 class CallFailedError(FindingError):
     kind = "call"
+
+
+class CrashedError(FindingError):
+    """A program has ended the process of an emulator."""
+
+    kind = "crash"
 
 
 def check(program: p.Program, configuration: Configuration, with_stock: bool) -> Counter[str]:
@@ -283,11 +292,16 @@ def _run(
     configuration: Configuration,
 ) -> list[Array]:
     """The results of the first run; others, elsewhere in memory and on more threads, have to be the same."""
+    function = program.functions[number]
+    given = [*arguments, *_outputs(function)]
     if not configuration.is_cpu:
-        return _call(iree.winograd.load(compiled, configuration.target), program, number, arguments)
-    first = _run_guarded(compiled, "local-sync", None, program, number, arguments, "end")
+        loaded = iree.winograd.load(compiled, configuration.target)
+        with _named_failures():
+            results = getattr(loaded, f"f{number}")(*given)
+        return [np.array(result) for result in (results if isinstance(results, tuple) else (results,))]
+    first = _run_guarded(compiled, "local-sync", None, number, given, len(arguments), "end", configuration)
     for device, threads, edge in OTHER_RUNS:
-        other = _run_guarded(compiled, device, threads, program, number, arguments, edge)
+        other = _run_guarded(compiled, device, threads, number, given, len(arguments), edge, configuration)
         for index, (one, two) in enumerate(zip(first, other, strict=True)):
             if one.tobytes() != two.tobytes():
                 raise UnequalRunsError(
@@ -304,25 +318,50 @@ OTHER_RUNS: Sequence[tuple[str, int | None, Edge]] = (
 )
 
 
+def _outputs(function: p.Function) -> list[Array]:
+    """The memory for a result that its caller hands over, if it does."""
+    if not function.output_argument:
+        return []
+    return [np.full(p.function_types(function)[0].shape, np.nan, np.float32)]
+
+
 def _run_guarded(
     compiled: bytes,
     device: str,
     threads: int | None,
-    program: p.Program,
     number: int,
-    arguments: Sequence[Array],
+    given: Sequence[Array],
+    inputs: int,
     edge: Edge,
+    configuration: Configuration,
 ) -> list[Array]:
-    guarded = [GuardedArray(argument, edge) for argument in arguments]
-    before = [each.array.copy() for each in guarded]
-    loaded = _load(compiled, device, threads)
-    results = _call(loaded, program, number, [each.array for each in guarded], edge)
-    for index, (each, value) in enumerate(zip(guarded, before, strict=True)):
-        if not each.is_intact:
-            raise OutOfBoundsError(f"function {number} writes beyond argument {index}")
-        if each.array.tobytes() != value.tobytes():
+    """The results; the first `inputs` of what is given are no memory for them."""
+    with _named_failures():
+        if configuration.emulated is None:
+            loaded = _load(compiled, device, threads)
+            call = call_guarded(getattr(loaded, f"f{number}"), given, edge)
+        else:
+            guest_program = _load_in_guest(configuration.emulated, compiled, device, threads)
+            call = guest_program.call(f"f{number}", given, edge)
+    for index in call.overrun:
+        raise OutOfBoundsError(f"function {number} writes beyond argument {index}")
+    for index in call.changed:
+        if index < inputs:
             raise OutOfBoundsError(f"function {number} changes argument {index}")
-    return results
+    return list(call.results)
+
+
+@contextmanager
+def _named_failures() -> Iterator[None]:
+    """Has what fails in a call be a finding."""
+    try:
+        yield
+    except iree.winograd.CallError as error:
+        kind = StockWrongError if _IREE_OVERLAP in str(error) else CallFailedError
+        raise kind(str(error)) from None
+    except GuestEndedError as error:
+        _load_in_guest.cache_clear()
+        raise CrashedError(str(error)) from None
 
 
 @lru_cache(maxsize=len(OTHER_RUNS) + 1)
@@ -330,27 +369,6 @@ def _load(compiled: bytes, device: str, threads: int | None) -> iree.winograd.Lo
     return iree.winograd.load(compiled, device, threads=threads)
 
 
-def _call(
-    loaded: iree.winograd.LoadedProgram,
-    program: p.Program,
-    number: int,
-    arguments: Sequence[Array],
-    edge: Edge | None = None,
-) -> list[Array]:
-    function = program.functions[number]
-    handed_over = []
-    if function.output_argument:
-        of = p.function_types(function)[0]
-        empty = np.full(of.shape, np.nan, np.float32)
-        handed_over = [empty if edge is None else GuardedArray(empty, edge)]
-    extra = [each.array if isinstance(each, GuardedArray) else each for each in handed_over]
-    try:
-        results = getattr(loaded, f"f{number}")(*arguments, *extra)
-    except iree.winograd.CallError as error:
-        kind = StockWrongError if _IREE_OVERLAP in str(error) else CallFailedError
-        raise kind(str(error)) from None
-    results = list(results) if isinstance(results, tuple) else [results]
-    for each in handed_over:
-        if isinstance(each, GuardedArray) and not each.is_intact:
-            raise OutOfBoundsError(f"function {number} writes beyond its output")
-    return [np.array(result) for result in results]
+@lru_cache(maxsize=len(OTHER_RUNS) + 1)
+def _load_in_guest(processor: str, compiled: bytes, device: str, threads: int | None) -> GuestProgram:
+    return load_in_guest(processor, compiled, device, threads=threads)

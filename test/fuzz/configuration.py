@@ -10,6 +10,7 @@ from functools import cache
 from math import prod
 from unittest import mock
 
+from guest import EMULATED
 from hypothesis import strategies as st
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -30,6 +31,10 @@ TARGETS = {
     "avx2": "cpu:haswell",
     "sse": "cpu:x86-64",
     "host": "cpu",
+    "neon": "cpu:cortex-a72",
+    "neon-fp16": "cpu:cortex-a76",
+    "apple": "cpu:apple-m1",
+    "sve": "cpu:neoverse-v1",
     "vulkan": "vulkan",
     "cuda": "cuda:sm_80",
 }
@@ -70,6 +75,12 @@ class Configuration:
     @property
     def is_cpu(self) -> bool:
         return TARGETS[self.target].startswith("cpu")
+
+    @property
+    def emulated(self) -> str | None:
+        """The processor that an emulator runs its programs as, if one does."""
+        processor = TARGETS[self.target].partition(":")[2]
+        return processor if processor in EMULATED else None
 
 
 def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:

@@ -54,6 +54,7 @@ class AArch64(InstructionSet):
     architectures = ("aarch64", "arm64")
     pause = "yield"
     element_registers = 3
+    element_lanes = VECTOR_LANES
     changed = ("~{cc}",)
 
     def facts(self, cpu: str, features: Set[str]) -> ProcessorFacts:

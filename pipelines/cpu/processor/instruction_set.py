@@ -35,6 +35,8 @@ class InstructionSet(ABC):
     """The instruction that a thread waits by in a loop."""
     element_registers: int
     """Vector registers for what sums are multiplied by next, an element of a row each."""
+    element_lanes: int
+    """Elements of a row that one register has, where instructions multiply by any lane of it; else 1."""
     changed: Sequence[str]
     """What any instruction may change, as LLVM's constraints."""
 

@@ -6,12 +6,12 @@ to its sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried, named
@@ -158,20 +158,54 @@ class RegisterBlock:
         target: CpuTarget,
         beside: Callable[[Index], None] | None = None,
     ) -> list[ir.Value]:
+        lanes = self._element_lanes(rows, extent, target)
+        together = Index.of(extent).known or 0
+        together -= together % lanes
+
         def add_channel(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            return self._add_channel(c, sums, rows, panel, target, beside)
+            return self._add_products(c, sums, self._elements(rows, c), panel, target, beside)
 
-        return loop_carried(extent, 1, sums, add_channel, "c")
+        def add_channels(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            position = rows.first + c
+            with named("elements"):
+                loaded = [rows.buffer.load(position + i * rows.stride, lanes) for i in range(self.rows)]
+            for lane in range(lanes):
+                elements = [vector.extract(each, [], [lane]) for each in loaded]
+                sums = self._add_products(c + lane, sums, elements, panel, target, beside)
+            return sums
 
-    def _add_channel(
+        if lanes == 1:
+            return loop_carried(extent, 1, sums, add_channel, "c")
+        sums = loop_carried(together, lanes, sums, add_channels, "c")
+        if together == extent:
+            return sums
+        return loop_carried(extent - together, 1, sums, lambda c, sums: add_channel(c + together, sums), "c")
+
+    def _elements(self, rows: Rows, c: Index) -> Iterator[ir.Value]:
+        """One of each row, loaded when it is asked for: it needs a register from then on."""
+        position = rows.first + c * rows.step
+        for i in range(self.rows):
+            with named("element"):
+                element = rows.buffer.load_scalar(position + i * rows.stride)
+            yield element
+
+    def _element_lanes(self, rows: Rows, extent: IndexLike, target: CpuTarget) -> int:
+        """The elements of a row that are loaded together, for so many channels, if registers hold them."""
+        lanes = target.instruction_set.element_lanes
+        known = Index.of(extent).known
+        has_them = known is not None and known >= lanes and Index.of(rows.step).known == 1
+        return lanes if has_them and self._sums + self.rows + self.vectors <= target.vector_registers else 1
+
+    def _add_products(
         self,
         c: Index,
         sums: list[ir.Value],
-        rows: Rows,
+        elements: Iterable[ir.Value],
         panel: Panel,
         target: CpuTarget,
         beside: Callable[[Index], None] | None,
     ) -> list[ir.Value]:
+        """Those of one channel, of which there is an element for each row."""
         step = self.channels if panel.step is None else panel.step
         first = panel.first + c * step
         with named("filter"):
@@ -180,11 +214,10 @@ class RegisterBlock:
             panel.buffer.prefetch(first + (lane + self.filter_prefetch * step))
         if beside is not None:
             beside(c)
-        position = rows.first + c * rows.step
         added = []
-        for i in range(self.rows):
+        for i, scalar in enumerate(elements):
             with named("element"):
-                element = broadcast(rows.buffer.load_scalar(position + i * rows.stride), self.width)
+                element = broadcast(scalar, self.width)
             with named("sum"):
                 for v, filter_vector in enumerate(filters):
                     total = sums[i * self.vectors + v]

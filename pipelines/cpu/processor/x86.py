@@ -51,6 +51,7 @@ class X86(InstructionSet):
     architectures = ("x86_64", "x86_64h")
     pause = "pause"
     element_registers = 1
+    element_lanes = 1
     changed = ("~{dirflag}", "~{fpsr}", "~{flags}")
 
     def facts(self, cpu: str, features: Set[str]) -> ProcessorFacts:
