@@ -107,6 +107,14 @@ def closed_gpus() -> Iterator[None]:
     close_gpus()
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--cpu") is None:
+        return
+    left_out = {item for item in items if item.get_closest_marker("this_machine")}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
+
+
 def pytest_collection_finish() -> None:
     """What was imported for the tests stays: looking for garbage among it takes longer than many of them."""
     gc.collect()

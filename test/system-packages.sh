@@ -10,7 +10,7 @@ has_vulkan_driver() {
 }
 
 has_arm_emulator() {
-  command -v qemu-aarch64-static >/dev/null && [ -e /usr/aarch64-linux-gnu/lib/libstdc++.so.6 ]
+  command -v qemu-aarch64-static >/dev/null && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ]
 }
 
 missing=""
@@ -19,7 +19,7 @@ python3 -c 'import ensurepip' 2>/dev/null || missing="$missing python3-venv"
 has_vulkan_driver || missing="$missing mesa-vulkan-drivers"
 # Tests that need these are skipped without them.
 emulator=""
-has_arm_emulator || emulator="qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross"
+has_arm_emulator || emulator="qemu-user-static debian-archive-keyring"
 if [ "$(uname -m)" = aarch64 ]; then emulator=""; fi
 if [ -z "$missing$emulator" ]; then exit 0; fi
 

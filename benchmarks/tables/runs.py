@@ -78,7 +78,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "layers.json": Run("2026-11-21", ZEN5, "layers --network resnet vgg --batch 1 8 32 --threads 1"),
     "loss-curves.json": Run("2026-11-22", "a CPU with AVX-512", "loss_curves"),
-    "main-loops.json": Run("2026-11-26", "LLVM 19's models of processors", "main_loops"),
+    "main-loops.json": Run("2026-11-27", "LLVM 19's models of processors", "main_loops"),
     "models-batch-1.json": Run("2026-11-21", ZEN5, "models --batch 1 --threads 1 --rounds 7"),
     "models-batch-8.json": Run("2026-11-21", ZEN5, "models --batch 8 --threads 1 2 --rounds 5"),
     "models-of-people.json": Run(

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import weakref
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -56,6 +57,7 @@ class GuestProcess:
             )
         self._numbers = itertools.count()
         self._dropped: list[int] = []
+        self._asking = threading.RLock()
 
     def _imported(self) -> Path:
         """A folder in which the checkout lies as it is imported."""
@@ -80,18 +82,23 @@ class GuestProcess:
 
     def ask(self, method: str, *arguments: Any) -> Any:
         """What a method of the server's returns, or raises. Raises GuestEndedError."""
-        if self._dropped:
-            dropped, self._dropped = self._dropped, []
-            self.ask("drop", *dropped)
-        assert self._process.stdin is not None and self._process.stdout is not None
-        try:
-            pickle.dump((method, *arguments), self._process.stdin)
-            self._process.stdin.flush()
-            done, answer = pickle.load(self._process.stdout)
-        except (EOFError, BrokenPipeError):
-            raise GuestEndedError(self._last_words()) from None
+        with self._asking:
+            if self._dropped:
+                dropped, self._dropped = self._dropped, []
+                self.ask("drop", *dropped)
+            done, answer = self._exchange((method, *arguments))
         if not done:
             raise answer
+        return answer
+
+    def _exchange(self, request: tuple[Any, ...]) -> tuple[bool, Any]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            pickle.dump(request, self._process.stdin)
+            self._process.stdin.flush()
+            answer: tuple[bool, Any] = pickle.load(self._process.stdout)
+        except (EOFError, BrokenPipeError):
+            raise GuestEndedError(self._last_words()) from None
         return answer
 
     @property

@@ -20,6 +20,7 @@ from checker_process import Checker, OutOfTimeError
 from checking import WrongResultError, compare
 from configuration import Configuration, configurations
 from guarded import GuardedArray
+from guest import Guest, NoGuestError
 from host import HAS_AVX512
 from hypothesis import HealthCheck, assume, given, settings
 from operations import (
@@ -260,6 +261,18 @@ def checker() -> Iterator[Checker]:
 @pytest.mark.parametrize("name", FOUND)
 def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
     assert checker.check(*FOUND[name], with_stock=False).finding is None
+
+
+@pytest.mark.wide
+def test_programs_for_aarch64_are_checked_in_an_emulator(checker: Checker) -> None:
+    program, configuration = FOUND["a padded pointwise convolution of groups"]
+    try:
+        Guest.find("cortex-a72")
+    except NoGuestError as error:
+        pytest.skip(str(error))
+    outcome = checker.check(program, replace(configuration, target="neon"), with_stock=True)
+    assert outcome.finding is None
+    assert outcome.counts["convolutions for neon"] > 0
 
 
 def test_a_check_ends_with_the_time() -> None:

@@ -28,12 +28,14 @@ def main() -> int:
     arguments = parser.parse_args()
     measured: list[Holdings] = []
     printed = -arguments.seconds
-    for each in rounds(for_seconds(arguments.seconds)):
+    done = ""
+    for server, each in rounds(for_seconds(arguments.seconds)):
+        done = f"{server.loads} loads, {server.calls} calls"
         measured.append(each)
         if time.monotonic() - printed >= arguments.seconds / _LINES:
             printed = time.monotonic()
-            print(f"round {len(measured)}: {each}", flush=True)
-    print(f"{len(measured)} rounds; memory grew by {growth(measured, lambda each: each.resident):.3%}")
+            print(f"round {len(measured)}, {done}: {each}", flush=True)
+    print(f"{len(measured)} rounds, {done}; memory grew by {growth(measured, lambda each: each.resident):.3%}")
     found = complaints(measured)
     for complaint in found:
         print(complaint)

@@ -25,8 +25,10 @@ THREADS = (1, 2, 3)
 """Numbers of threads that programs run on."""
 _CHILD_SECONDS = 120
 """After which a forked process hangs, however busy the machine is."""
-_CALLS = 20
+_CALLS = 500
 """Of each thread in a round."""
+_LOADS = 12
+"""Of each program in a round, as a file and as bytes."""
 _ROUNDS_OF_MODELS = 32
 """In one of which models are compiled: torch keeps 400 objects each time, as by its backend "eager"."""
 _RARE_CALLS = 102
@@ -53,6 +55,11 @@ class Server:
     """A process with programs that come and go. `folder` is for its files."""
 
     def __init__(self, folder: Path) -> None:
+        self._counted = threading.Lock()
+        self.loads = 0
+        """Programs that this process has loaded so far."""
+        self.calls = 0
+        """Of these."""
         self._image = np.random.default_rng(0).standard_normal((1, 18, 18, 8), np.float32)
         self._paths: dict[int, Path] = {}
         self._expected: dict[int, Array] = {}
@@ -80,8 +87,9 @@ class Server:
     def load_and_drop(self) -> None:
         """Load programs from files and from bytes, call each, and keep only results."""
         for threads, path in self._paths.items():
-            for program in (self._load(threads), winograd.load(path.read_bytes(), threads=threads)):
-                self._held.append((threads, program(self._image)))
+            for _ in range(_LOADS):
+                for source in (path, path.read_bytes()):
+                    self._held.append((threads, self._call(self._load(threads, source))))
         for threads, result in self._held:
             self._check(threads, result)
 
@@ -94,7 +102,7 @@ class Server:
             try:
                 program = self._stays[threads] if number % 2 else self._load(threads)
                 for _ in range(_CALLS):
-                    self._check(threads, program(self._image))
+                    self._check(threads, self._call(program))
             except BaseException as error:
                 failures.append(error)
 
@@ -130,8 +138,16 @@ class Server:
             time.sleep(0.002)
         assert ended[1] == 0, f"a forked process ended with status {ended[1]}"
 
-    def _load(self, threads: int) -> LoadedProgram:
-        return winograd.load(self._paths[threads], threads=threads)
+    def _load(self, threads: int, source: Path | bytes | None = None) -> LoadedProgram:
+        with self._counted:
+            self.loads += 1
+        return winograd.load(self._paths[threads] if source is None else source, threads=threads)
+
+    def _call(self, program: LoadedProgram) -> Array:
+        with self._counted:
+            self.calls += 1
+        result: Array = program(self._image)
+        return result
 
     def _check(self, threads: int, result: Array) -> None:
         np.testing.assert_array_equal(result, self._expected[threads])

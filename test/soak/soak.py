@@ -14,8 +14,8 @@ MOST_GROWTH = 0.01
 """Of memory after the first tenth of the rounds."""
 
 
-def rounds(goes_on: Callable[[int], bool]) -> Iterator[Holdings]:
-    """What the process holds after each round of all activities, as long as it `goes_on` after so many.
+def rounds(goes_on: Callable[[int], bool]) -> Iterator[tuple[Server, Holdings]]:
+    """The server, and what the process holds after each round of all activities, as long as it `goes_on` after so many.
 
     Raises AssertionError for a result that is another one than before, and a forked process that hangs.
     """
@@ -26,7 +26,7 @@ def rounds(goes_on: Callable[[int], bool]) -> Iterator[Holdings]:
             for activity in server.activities.values():
                 activity()
             done += 1
-            yield holdings()
+            yield server, holdings()
 
 
 def for_seconds(seconds: float) -> Callable[[int], bool]:

@@ -29,6 +29,8 @@ from iree.winograd.report.schema import LayerReport, types_text
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 
+pytestmark = pytest.mark.this_machine
+
 UNIT = "+amx-tile,+amx-bf16"
 TARGET = CpuTarget.of("sapphirerapids", f"+avx2,+fma,+avx512f,{UNIT}")
 PROCESSOR = "sapphirerapids" if HAS_AVX512 else "haswell"

@@ -128,6 +128,7 @@ def test_calls_of_two_programs_at_a_time(program: bytes, image: npt.NDArray[np.f
             np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.this_machine
 def test_another_runtime_is_not_let_to_wait_for_ever(program: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its workers may begin a kernel that waits before the one that is waited for."""
     monkeypatch.setattr(runtime_version, "VERSION", "3.14.0")

@@ -95,6 +95,8 @@ REFUSING = """
 import ctypes, struct, sys
 import iree.winograd, numpy as np
 
+pytestmark = pytest.mark.this_machine
+
 # Of the system call that asks for the unit, the number is 158, the first argument 0x1023.
 load, equal, answer = 0x20, 0x15, 0x06
 instructions = [

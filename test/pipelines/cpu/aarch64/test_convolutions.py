@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 from agreement import expect_within
 from convolution_program import Program, compile_rewritten
-from emulator import Emulator, as_one
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from joined_programs import as_one, load_or_skip
 from wide import wide
 
 BY_BLOCKS = WinogradSchedule(
@@ -59,31 +59,30 @@ DEPTHWISE = [
 ]
 
 
-def check(programs: Sequence[Program], cpu: str, device: str, threads: int | None = None) -> None:
-    """As `Program.check`, of several that are compiled as one."""
-    emulator = Emulator.find()
+def check(programs: Sequence[Program], cpu: str, threads: int = 1) -> None:
+    """As `Program.check`, of several that are compiled as one, for so many threads."""
     drawn = [program.arguments() for program in programs]
     texts, arguments = [], []
     for program, (image, filters, bias) in zip(programs, drawn, strict=True):
         texts.append(program.text(filters if program.constant_filter else None))
         arguments += program.given(image, filters, bias)
     compiled = compile_rewritten(as_one(texts), f"cpu:{cpu}", threads=threads)
-    results = emulator.run(compiled, arguments, len(programs), [f"--device={device}"])
+    results = load_or_skip(cpu, compiled, threads)(*arguments)
     for program, result, (image, filters, bias) in zip(programs, results, drawn, strict=True):
         expect_within(program.channels_last(result), program.expected(image, filters, bias), program.bound())
 
 
 def test_agrees_with_float64_on_neon() -> None:
-    check(SMALL, "cortex-a76", "local-sync")
+    check(SMALL, "cortex-a76")
 
 
 @pytest.mark.parametrize("cpu", wide(["neoverse-v1", "cortex-a76"]))
 @pytest.mark.parametrize("programs", [WINOGRAD, DIRECT, DEPTHWISE], ids=["winograd", "direct", "depthwise"])
 def test_every_kernel_agrees_with_float64(programs: Sequence[Program], cpu: str) -> None:
     """For SVE, bf16 and fp16, and without the first two."""
-    check(programs, cpu, "local-sync")
+    check(programs, cpu)
 
 
 @pytest.mark.wide
 def test_shares_of_threads_agree_with_float64() -> None:
-    check([*SMALL, WINOGRAD[1], DIRECT[3], DEPTHWISE[0]], "apple-m1", "local-task", threads=4)
+    check([*SMALL, WINOGRAD[1], DIRECT[3], DEPTHWISE[0]], "apple-m1", threads=4)
