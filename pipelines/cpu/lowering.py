@@ -28,8 +28,8 @@ from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.convolution_signature import (
     image_tensor,
-    output_extent,
     read_tensor,
+    size_of_group,
     spatial_sizes,
 )
 from iree.winograd.pipelines.emission.dispatch import (
@@ -42,7 +42,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_t
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor, stated_batch
-from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
+from iree.winograd.pipelines.emission.work import BATCH, Sizes
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
@@ -154,7 +154,7 @@ class CpuLowering:
             body,
             chain_attributes(kernel, group, signature),
         )
-        sizes = [_size_of_group(group, size) for size in signature.dynamic_sizes]
+        sizes = [size_of_group(group, size).value for size in signature.dynamic_sizes]
         return emit_dispatch(name, signature, operands, sizes, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
@@ -326,19 +326,6 @@ def _convolution_signature(
     sizes = (*stated_batch(kernel.shape.batch), *spatial_sizes(shape))
     numbers = 0 if insertion is None else 1
     return DispatchSignature(tensors, output, sizes, updates, numbers)
-
-
-def _size_of_group(group: ConvolutionGroup, size: Size) -> ir.Value:
-    """A size of the images of a convolution, emitted at the insertion point."""
-    image, shape = group.input_transform.input, group.shape
-    if size == BATCH:
-        return _as_value(size_of(image, 0))
-    if size.of == "output" and group.insertion is not None:
-        # The same value for all parts: later ones have it for the tensor's.
-        return _as_value(size_of(group.insertion.operands[1], 1 + size.dimension))
-    first = 2 if shape.input_channels_first else 1
-    extent = _as_value(size_of(image, first + size.dimension))
-    return extent if size.of == "input" else output_extent(shape, size.dimension, Index(extent)).value
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:

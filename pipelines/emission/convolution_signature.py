@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .index import Index
@@ -39,6 +41,19 @@ def read_tensor(type_: ir.Type, indexing_map: ir.AffineMap) -> DispatchTensor:
         for number, position in positions.items()
     }
     return _tensor(ir.RankedTensorType(type_), sizes)
+
+
+def size_of_group(group: ConvolutionGroup, size: Size) -> Index:
+    """A size of the images of a convolution, emitted at the insertion point where it isn't known."""
+    image, shape = group.input_transform.input, group.shape
+    if size == BATCH:
+        return Index(size_of(image, 0))
+    if size.of == "output" and group.insertion is not None:
+        # The same value for all parts: later ones have it for the tensor's.
+        return Index(size_of(group.insertion.operands[1], 1 + size.dimension))
+    first = 2 if shape.input_channels_first else 1
+    extent = Index(size_of(image, first + size.dimension))
+    return extent if size.of == "input" else output_extent(shape, size.dimension, extent)
 
 
 def output_extent(shape: ConvolutionShape, dimension: int, input_extent: Index) -> Index:

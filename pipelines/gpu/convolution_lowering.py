@@ -5,24 +5,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.constants import Array, constant_array
+from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.pipelines.emission.convolution_signature import (
+    read_tensor,
+    size_of_group,
+    spatial_sizes,
+)
 from iree.winograd.pipelines.emission.dispatch import kernel_name
 from iree.winograd.pipelines.emission.epilogue import reads_along_channels
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
-from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.emission.work import BATCH, Size
+from iree.winograd.pipelines.gpu.device.launch import (
+    Launcher,
+    LaunchSizes,
+    Operand,
+    TensorArgument,
+    WorkgroupThreads,
+    told,
+)
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
 from iree.winograd.pipelines.gpu.insertion import insertion_of
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
-from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
 from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel, Product, ProductKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import (
@@ -36,6 +48,9 @@ from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPackin
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
+
+_ROW_BLOCKS = Size("row_blocks")
+"""Of what the kernels of a convolution pass to each other."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +81,22 @@ class ConvolutionLowering(ABC):
         transform = self.group.output_transform
         reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
         others = [
-            (operand, TensorArgument.of(operand, by_quads and reads_along_channels(indexing_map)))
+            (
+                operand,
+                TensorArgument.of(
+                    operand,
+                    by_quads and reads_along_channels(indexing_map),
+                    read_tensor(operand.type, indexing_map),
+                ),
+            )
             for operand, indexing_map in reads
         ]
-        channels, size = transform.image_type.shape[-1], transform.image_type.shape[1:-1]
-        result = image_array(transform.result, by_quads, channels_first=transform.channels_first)
         is_transposed = transform.channels_first and not writes_channels_first
+        result = image_array(transform.result, "output", by_quads, channels_first=transform.channels_first)
         if is_transposed:
-            extents = (result.extents[0], *size, channels)
-            result = TensorArgument(extents, result.element, by_quads)
+            order = to_channels_last(len(result.extents))
+            extents = tuple(result.extents[dimension] for dimension in order)
+            result = TensorArgument(extents, result.element, by_quads, result.dynamic)
         insertion, updated = insertion_of(self.group), None
         if insertion is not None:
             updated, part = insertion.operands[1], match_slice(insertion)
@@ -86,13 +108,13 @@ class ConvolutionLowering(ABC):
             threads,
             [*operands, *others],
             result,
-            self._batch,
+            self._sizes,
             updated,
         )
         if not is_transposed:
             return outputs
-        transposition = ImageTransposition.channels_first(channels, size)
-        return transposed(self.launcher, outputs, transposition, (result.extents[0], channels, *size))
+        size = [self._size(Size("output", d)) for d in range(len(self.group.shape.output_size))]
+        return transposed(self.launcher, outputs, self._size(BATCH), size, to_channels_first=True)
 
     def _filters(
         self, packing: ProductPacking | FusedPacking, kernel_for: Callable[[FilterLayout], OperandKernel]
@@ -106,7 +128,7 @@ class ConvolutionLowering(ABC):
         kernel = kernel_for(layout)
         name = kernel_name(self.group.shape, "filter")
         operands = [self._filter_operand(filters, layout)]
-        packed = self.launcher.launch(kernel, name, WorkgroupThreads(kernel.threads), operands, result, 1)
+        packed = self.launcher.launch(kernel, name, WorkgroupThreads(kernel.threads), operands, result)
         return packed, result
 
     def _folded(self, how: Hashable, pack: Callable[[Array], Array]) -> ir.Value | None:
@@ -133,9 +155,14 @@ class ConvolutionLowering(ABC):
     def _image(self, by_quads: bool) -> Operand:
         return image_operand(self.group.input_transform, by_quads)
 
-    @property
-    def _batch(self) -> int | ir.Value:
-        return size_of(self.group.input_transform.input, 0)
+    @cached_property
+    def _sizes(self) -> LaunchSizes:
+        """The sizes that kernels of images are told."""
+        return {size: self._size(size) for size in (BATCH, *dict(spatial_sizes(self.group.shape)))}
+
+    def _size(self, size: Size) -> int | ir.Value:
+        found = size_of_group(self.group, size)
+        return found.value if found.known is None else found.known
 
 
 @dataclass(frozen=True)
@@ -156,7 +183,7 @@ class ProductLowering(ConvolutionLowering):
         result = self._packed(packing.product_extents(), packing.shape.element_types.accumulator)
         name = kernel_name(self.group.shape, "products")
         products = self.launcher.launch(
-            ProductKernel(self.product), name, self._threads, operands, result, self._batch
+            ProductKernel(self.product), name, self._threads, operands, result, self._sizes
         )
         transforming = WorkgroupThreads(TRANSFORM_THREADS)
         kernel = OutputTransformKernel(packing)
@@ -184,15 +211,15 @@ class ProductLowering(ConvolutionLowering):
         name = kernel_name(self.group.shape, "input")
         threads = WorkgroupThreads(kernel.threads, warp=packing.schedule.warp_threads)
         operands = [self._image(packing.image_by_quads)]
-        return self.launcher.launch(kernel, name, threads, operands, result, self._batch), result
+        return self.launcher.launch(kernel, name, threads, operands, result, self._sizes), result
 
     def _packed(self, extents: tuple[int, ...], element: str) -> TensorArgument:
         """An intermediate tensor of the given extents per block of tiles."""
         packing = self.product.packing
-        if isinstance(self._batch, int):
-            blocks = packing.row_blocks(Sizes.of_batch(self._batch)).known
-            return TensorArgument((blocks, *extents), element, True)
-        return TensorArgument((None, *extents), element, True, packing.row_blocks)
+        blocks = packing.row_blocks(told(self._sizes))
+        if blocks.known is not None:
+            return TensorArgument((blocks.known, *extents), element, True)
+        return TensorArgument((None, *extents), element, True, (_ROW_BLOCKS,), packing.row_blocks)
 
 
 @dataclass(frozen=True)

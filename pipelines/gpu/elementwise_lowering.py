@@ -31,7 +31,7 @@ def lowered_elementwise(launcher: Launcher, operation: SpreadElementwise) -> ir.
         for each, operand in zip(operation.operands, kernel.operands, strict=True)
     ]
     result = TensorArgument.of(operation.elementwise.result, by_quads=True)
-    return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result, 1)
+    return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result)
 
 
 def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> SpreadOperand:

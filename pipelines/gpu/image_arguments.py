@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
-from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match import image_layout
+from iree.winograd.pipelines.emission.convolution_signature import image_tensor
+from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.kernels.image_transposition import (
+    IMAGE,
     TRANSPOSITION_THREADS,
     ImageTransposition,
 )
@@ -18,20 +22,38 @@ from iree.winograd.pipelines.gpu.kernels.image_transposition import (
 def image_operand(transform: InputTransformOp | GradientTransformOp, by_quads: bool) -> Operand:
     """What a transform reads, as an array N x H... x C of a kernel."""
     (image,) = transform.operands
-    return image, image_array(image, by_quads, channels_first=transform.channels_first)
+    return image, image_array(image, "input", by_quads, channels_first=transform.channels_first)
 
 
-def image_array(image: ir.Value, by_quads: bool, *, channels_first: bool) -> TensorArgument:
-    """An image of either layout as an array N x H... x C of a kernel."""
-    rank = ir.RankedTensorType(image.type).rank
-    return TensorArgument.permuted(image, to_channels_last(rank) if channels_first else range(rank), by_quads)
+def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: bool) -> TensorArgument:
+    """An image of either layout, a convolution's `"input"` or `"output"`, as an array N x H... x C."""
+    tensor = image_tensor(image.type, of, channels_first=channels_first)
+    rank = tensor.type.rank
+    return TensorArgument.of(image, by_quads, tensor).permuted(
+        image_layout.to_channels_last(rank) if channels_first else range(rank)
+    )
 
 
 def transposed(
-    launcher: Launcher, image: ir.Value, kernel: ImageTransposition, extents: tuple[int | None, ...]
+    launcher: Launcher,
+    image: ir.Value,
+    batch: int | ir.Value,
+    size: Sequence[int | ir.Value],
+    *,
+    to_channels_first: bool,
 ) -> ir.Value:
-    """An image in the other layout, of `extents`."""
-    source = TensorArgument.of(image, by_quads=False)
+    """An image in the other layout; `size` is that of its spatial dimensions."""
+    tensor = image_tensor(image.type, IMAGE, channels_first=not to_channels_first)
+    source = TensorArgument.of(image, by_quads=False, tensor=tensor)
+    rank = len(source.extents)
+    order = image_layout.to_channels_first(rank) if to_channels_first else image_layout.to_channels_last(rank)
+    extents = tuple(source.extents[dimension] for dimension in order)
+    channels = source.extents[-1 if to_channels_first else 1]
+    assert channels is not None
+    known = [extent for extent in size if isinstance(extent, int)]
+    pixels = prod(known) if len(known) == len(size) else None
+    sizes = {BATCH: batch, **{Size(IMAGE, dimension): extent for dimension, extent in enumerate(size)}}
+    kernel = ImageTransposition(channels, pixels, to_channels_first=to_channels_first)
     threads = WorkgroupThreads(TRANSPOSITION_THREADS)
     result = replace(source, extents=extents)
-    return launcher.launch(kernel, kernel.name, threads, [(image, source)], result, size_of(image, 0))
+    return launcher.launch(kernel, kernel.name, threads, [(image, source)], result, sizes)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.pipelines.gpu.convolution_lowering import (
     ConvolutionLowering,
     DepthwiseLowering,
@@ -15,12 +16,11 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
     ImplicitGemmLowering,
     ProductLowering,
 )
-from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument
+from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import lowered_elementwise
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
-from iree.winograd.pipelines.gpu.kernels.image_transposition import ImageTransposition
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
@@ -106,10 +106,9 @@ class GpuLowering:
 
 
 def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
-    batch, channels, *size = TensorArgument.of(operation.image, by_quads=False).extents
-    assert channels is not None
-    kernel = ImageTransposition.channels_last(channels, [each for each in size if each is not None])
-    return transposed(launcher, operation.image, kernel, (batch, *size, channels))
+    image = operation.image
+    batch, _, *size = (size_of(image, dimension) for dimension in range(ir.RankedTensorType(image.type).rank))
+    return transposed(launcher, image, batch, size, to_channels_first=False)
 
 
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(

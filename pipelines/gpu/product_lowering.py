@@ -14,4 +14,4 @@ def lowered_product(launcher: Launcher, operation: BatchedProduct) -> ir.Value:
     kernel = BatchMatmulKernel(product.problem)
     operands = [(each, TensorArgument.of(each, by_quads=False)) for each in (product.left, product.right)]
     result = TensorArgument.of(product.result, by_quads=False)
-    return launcher.launch(kernel, kernel.name, WorkgroupThreads(MULTIPLYING_THREADS), operands, result, 1)
+    return launcher.launch(kernel, kernel.name, WorkgroupThreads(MULTIPLYING_THREADS), operands, result)

@@ -6,6 +6,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.kernels.layer_norm import LayerNormKernel
@@ -38,4 +39,4 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
     operands = [(each, TensorArgument.of(each, by_quads)) for each in (source, *parameters)]
     result = TensorArgument.of(source, by_quads)
     threads = WorkgroupThreads(ROW_THREADS)
-    return launcher.launch(kernel, kernel.name, threads, operands, result, size_of(source, 0))
+    return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(source, 0)})

@@ -66,7 +66,7 @@ class SumsLowering:
         argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
         result = TensorArgument(sizes, argument.element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
-        return self.launcher.launch(kernel, kernel.name, threads, [(source, argument)], result, 1)
+        return self.launcher.launch(kernel, kernel.name, threads, [(source, argument)], result)
 
 
 def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> ImageSums:

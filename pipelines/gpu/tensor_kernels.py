@@ -10,7 +10,6 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.gpu.elementwise_lowering import elementwise_kernel
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
@@ -59,11 +58,6 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
     return None
 
 
-def _misfit_of_channels_last(operation: ChannelsLast) -> Reason | None:
-    sizes = ir.RankedTensorType(operation.image.type).shape[1:]
-    return "its sizes are known only at run time" if any(map(is_dynamic, sizes)) else None
-
-
 def _misfit_of_rows(length: int) -> Reason | None:
     if length < _LEAST_ROW:
         return f"rows of {length} elements are few for a thread"
@@ -101,7 +95,7 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
 
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
-        ChannelsLast: _misfit_of_channels_last,
+        ChannelsLast: lambda _: None,
         ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
         PixelSelection: lambda _: "there is no kernel for selected pixels on GPUs",

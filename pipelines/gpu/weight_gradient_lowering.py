@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.dispatch import kernel_name
+from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import (
     LaunchedKernel,
     Launcher,
@@ -54,7 +55,7 @@ class WeightGradientLowering:
             total = TensorArgument(packing.product_extents(1), types.accumulator, True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
         order = self.group.filter_gradient.permutation
-        result = TensorArgument.permuted(self.group.filter_gradient.result, order, by_quads)
+        result = TensorArgument.of(self.group.filter_gradient.result, by_quads).permuted(order)
         kernel = FilterGradientKernel(packing, order[-1] == len(order) - 1)
         value, _ = self._stage(kernel, "weights", [products], result)
         return value
@@ -71,4 +72,4 @@ class WeightGradientLowering:
         shape = self.group.shape
         assert shape.batch is not None, "gradients of filters need a static batch"
         name = kernel_name(shape, stage)
-        return self.launcher.launch(kernel, name, threads, operands, result, shape.batch), result
+        return self.launcher.launch(kernel, name, threads, operands, result, {BATCH: shape.batch}), result

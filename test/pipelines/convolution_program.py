@@ -311,7 +311,12 @@ func.func @main({arguments}) -> {result} {{
         return self.results(iree.winograd.load(compiled, device=device))
 
     def check_sizes(
-        self, sizes: Sequence[tuple[int, ...]], batches: Sequence[int] = (1,), **options: Any
+        self,
+        sizes: Sequence[tuple[int, ...]],
+        batches: Sequence[int] = (1,),
+        *,
+        device: str = "local-task",
+        **options: Any,
     ) -> None:
         """As `check`, at several sizes of one program, which expects its own; `options` are `compile`'s.
 
@@ -323,7 +328,7 @@ func.func @main({arguments}) -> {result} {{
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             compiled = iree.winograd.compile(text, **flags)
-        program = iree.winograd.load(compiled, device="local-task", threads=options.get("threads"))
+        program = iree.winograd.load(compiled, device=device, threads=options.get("threads"))
         for batch in batches:
             for size in sizes:
                 edge: Edge

@@ -85,11 +85,11 @@ class GpuSearchSpace:
 
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
-        if problem.unknown_sizes:
-            return "sizes of its image are known only at run time"
         if reason := types_misfit(problem):
             return reason
         if isinstance(problem, WeightGradientProblem):
+            if problem.unknown_sizes:
+                return "sizes of its image are known only at run time"
             if problem.batch is None:
                 return "it sums over a batch known only at run time"
             is_depthwise = problem.groups > 1 and problem.group_inputs == 1

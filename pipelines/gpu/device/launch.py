@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
+from types import MappingProxyType
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.pipelines.emission.buffer import element_count
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_executable
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
-from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.signature import DispatchSignature, stated_batch
-from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
+from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 
 from .grid import Grid
 from .memory import QUAD, GlobalBuffer, quad_type, span
@@ -22,60 +25,58 @@ from .target import GpuTarget
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """A tensor as an argument of a kernel; `leading` gives its first extent for a dynamic batch.
+    """A tensor as an argument of a kernel.
 
-    The kernel's array may have the tensor's dimensions in another order, or be a part of it: it begins at
-    element `origin`, and neighbours along its dimensions are `strides` apart. Without these it is the tensor.
+    The kernel's array may have the tensor's dimensions in another order, or be a part of it: its dimension
+    `i` is dimension `order[i]`, it begins at element `origin`, and along each dimension of the tensor it has
+    every `steps`-th element. Without these it is the tensor.
     """
 
     extents: tuple[int | None, ...]
     element: str
     """MLIR's name of the type of its elements."""
     by_quads: bool
-    leading: Callable[[Sizes], Index] = lambda sizes: sizes.batch
-    strides: tuple[int, ...] | None = None
+    dynamic: tuple[Size, ...] = ()
+    """The sizes that its extents known only at run time are, in their order."""
+    leading: Callable[[Sizes], Index] | None = None
+    """Gives the one that is no size the kernel is told: the first extent."""
+    order: tuple[int, ...] | None = None
+    steps: tuple[int, ...] | None = None
     origin: int = 0
 
     @staticmethod
-    def of(value: ir.Value, by_quads: bool) -> TensorArgument:
-        """A tensor of the program: a dynamic first extent is the batch."""
-        type_ = ir.RankedTensorType(value.type)
-        dynamic = ir.ShapedType.get_dynamic_size()
-        extents = tuple(None if size == dynamic else size for size in type_.shape)
-        return TensorArgument(extents, str(type_.element_type), by_quads)
+    def of(value: ir.Value, by_quads: bool, tensor: DispatchTensor | None = None) -> TensorArgument:
+        """A tensor of the program. Unless it is told as `tensor`, a dynamic first extent is the batch."""
+        tensor = DispatchTensor.of(value) if tensor is None else tensor
+        extents = tuple(None if is_dynamic(size) else size for size in tensor.type.shape)
+        return TensorArgument(extents, str(tensor.type.element_type), by_quads, tensor.dynamic)
 
-    @staticmethod
-    def permuted(value: ir.Value, permutation: Sequence[int], by_quads: bool) -> TensorArgument:
-        """A tensor whose dimension `permutation[i]` is dimension `i` of the kernel's array.
+    def permuted(self, order: Sequence[int]) -> TensorArgument:
+        """The tensor as an array whose dimension `i` is dimension `order[i]`.
 
         By quads only if the last dimension is the last one of both.
         """
-        whole = TensorArgument.of(value, by_quads and permutation[-1] == len(permutation) - 1)
-        if list(permutation) == sorted(permutation):
-            return whole
-        return replace(whole, strides=tuple(whole.row_major_strides[d] for d in permutation))
+        if list(order) == sorted(order):
+            return self
+        return replace(self, by_quads=self.by_quads and order[-1] == len(order) - 1, order=tuple(order))
 
     def part(self, offsets: Sequence[int], steps: Sequence[int]) -> TensorArgument:
-        """Of the elements of the tensor those that are `offsets + steps * i`."""
-        strides = self.row_major_strides
-        origin = sum(offset * stride for offset, stride in zip(offsets, strides, strict=True))
-        taken = tuple(step * stride for step, stride in zip(steps, strides, strict=True))
-        return replace(self, strides=taken, origin=origin)
-
-    @property
-    def row_major_strides(self) -> tuple[int, ...]:
-        """Elements between neighbours along each dimension of the tensor."""
+        """Of the elements of the tensor, whose sizes are known, those that are `offsets + steps * i`."""
         inner = [size for size in self.extents[1:] if size is not None]
-        return tuple(prod(inner[dimension:]) for dimension in range(len(self.extents)))
-
-    @property
-    def is_dynamic(self) -> bool:
-        return bool(self.extents) and self.extents[0] is None
+        strides = [prod(inner[dimension:]) for dimension in range(len(self.extents))]
+        origin = sum(offset * stride for offset, stride in zip(offsets, strides, strict=True))
+        return replace(self, steps=tuple(steps), origin=origin)
 
     @property
     def type(self) -> ir.RankedTensorType:
         sizes = [ir.ShapedType.get_dynamic_size() if size is None else size for size in self.extents]
         return ir.RankedTensorType.get(sizes, self._element_type)
+
+    def dynamic_extents(self, sizes: Sizes) -> list[Index]:
+        """Its extents known only at run time, in their order."""
+        if self.leading is not None:
+            return [self.leading(sizes)]
+        return [sizes[size] for size in self.dynamic]
 
     @property
     def _element_type(self) -> ir.Type:
@@ -84,21 +85,38 @@ class TensorArgument:
     @property
     def kernel_key(self) -> Hashable:
         """What arguments have in common of which a kernel is emitted the same."""
-        return self.extents, self.element, self.by_quads, self.strides, self.origin
+        return self.extents, self.dynamic, self.element, self.by_quads, self.order, self.steps, self.origin
 
     def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
         """The kernel's view of the tensor."""
-        inner = tuple(size for size in self.extents[1:] if size is not None)
-        first = self.leading(sizes) if self.is_dynamic else Index(prod(self.extents[:1]))
-        size = first * prod(inner)
+        unknown = iter(self.dynamic_extents(sizes))
+        extents = tuple(next(unknown) if size is None else size for size in self.extents)
+        size = Index.of(element_count(extents))
         element = quad_type(self._element_type) if self.by_quads else self._element_type
-        count = size // (QUAD if self.by_quads else 1)
-        memref, extents = span(argument, element, count), (0, *inner)
-        return GlobalBuffer(memref, extents, self.by_quads, size, argument, self.strides, origin=self.origin)
+        memref = span(argument, element, size // (QUAD if self.by_quads else 1))
+        strides = self._strides(extents)
+        return GlobalBuffer(memref, extents, self.by_quads, size, argument, strides, origin=self.origin)
+
+    def _strides(self, extents: tuple[IndexLike, ...]) -> tuple[IndexLike, ...] | None:
+        """Elements between neighbours along each dimension of the array; None where it is the tensor."""
+        if self.order is None and self.steps is None:
+            return None
+        order = self.order or tuple(range(len(extents)))
+        steps = self.steps or (1,) * len(extents)
+        return tuple(element_count(extents[d + 1 :]) * steps[d] for d in order)
 
 
 Operand = tuple[ir.Value, TensorArgument]
 """A tensor of the program, and what it is to a kernel."""
+LaunchSizes = Mapping[Size, int | ir.Value]
+"""The sizes that a kernel is told: values where they are known only at run time."""
+ONE_IMAGE: LaunchSizes = MappingProxyType({BATCH: 1})
+"""Those of a kernel that has nothing to be told."""
+
+
+def told(sizes: LaunchSizes) -> Sizes:
+    """Sizes of the program, as a kernel has them."""
+    return Sizes({size: Index(known) for size, known in sizes.items()})
 
 
 @dataclass(frozen=True)
@@ -141,23 +159,21 @@ class Launcher:
         threads: WorkgroupThreads,
         operands: Sequence[Operand],
         result: TensorArgument,
-        batch: int | ir.Value,
+        sizes: LaunchSizes = ONE_IMAGE,
         updated: ir.Value | None = None,
     ) -> ir.Value:
         """Emits a dispatch at the insertion point, and its executable unless an equal kernel has one.
 
-        `batch` is a value where it is known only at run time. The result is `updated`, where that is given,
-        part of which the kernel overwrites. Gives the dispatch's result.
+        The result is `updated`, where that is given, part of which the kernel overwrites. Gives the
+        dispatch's result.
         """
         bound = (*(argument for _, argument in operands), result)
         arguments = bound[: len(operands)] if updated is None else bound
         values = [value for value, _ in operands] + ([] if updated is None else [updated])
-        is_dynamic = not isinstance(batch, int)
-        signature = DispatchSignature.of(
-            [each.type for each in arguments],
-            result.type,
-            stated_batch(None if is_dynamic else batch),
-            updates_last_operand=updated is not None,
+        stated = tuple((size, known if isinstance(known, int) else None) for size, known in sizes.items())
+        tensors = [DispatchTensor(each.type, each.dynamic) for each in bound]
+        signature = DispatchSignature(
+            tuple(tensors[: len(arguments)]), tensors[-1], stated, updates_last_operand=updated is not None
         )
         key = (kernel, *(each.kernel_key for each in bound))
         if key not in self._executables:
@@ -178,17 +194,17 @@ class Launcher:
                 self._residency(threads),
             )
             self._executables[key] = unique
-        workload = [batch] if is_dynamic else []
+        workload = [known for known in sizes.values() if not isinstance(known, int)]
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
-        sizes = Sizes.of_batch(Index(batch))
-        extents = [each.leading(sizes).value for each in arguments if each.is_dynamic]
+        of_program = told(sizes)
+        extents = [extent.value for each in arguments for extent in each.dynamic_extents(of_program)]
         return dispatch_kernel(
             [result.type],
             workload,
             entry,
             [*values, *workload],
             extents,
-            [result.leading(sizes).value] if result.is_dynamic else [],
+            [extent.value for extent in result.dynamic_extents(of_program)],
             tied_operands=signature.tied_operands,
         ).result
 

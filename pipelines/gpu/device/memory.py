@@ -113,7 +113,7 @@ class GlobalBuffer(Buffer):
     size: Index
     argument: ir.Value
     """The kernel's argument that the array is bound from."""
-    strides: tuple[int, ...] | None = None
+    strides: tuple[IndexLike, ...] | None = None
     """Elements between neighbours along each dimension, those along the last one neighbours if by quads."""
 
     def stride(self, dimension: int) -> IndexLike:

@@ -10,6 +10,8 @@ from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.sized_shape import product as product_of
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
@@ -64,11 +66,12 @@ class DepthwiseKernel:
         shape, channel = self.shape, quad * QUAD
 
         def compute() -> None:
-            tile = locate_tile(shape, number)
+            sized = SizedShape.of(shape, work.sizes)
+            tile = locate_tile(sized, number)
             sum_ = constant_quad(0.0, output.computed)
             for tap, view in zip(self.tap_of_view, shape.decomposition.views, strict=True):
                 origin = (Index(0),) * shape.decomposition.spatial_rank
-                position, inside = clamped_element(input_positions(shape, tile, view), origin)
+                position, inside = clamped_element(input_positions(sized, tile, view), origin)
                 value = image.load(image.offset([tile.image, *position, channel]), QUAD, inside)
                 sum_ = vector.fma(value, self._weights(filters, tap, channel), sum_)
             finished = epilogue(sum_, tile.image, tile.first_output, channel)
@@ -94,7 +97,4 @@ class DepthwiseKernel:
         )
 
     def _outputs(self, sizes: Sizes) -> Index:
-        outputs = sizes.batch
-        for size in self.shape.output_size:
-            outputs = outputs * size
-        return outputs
+        return sizes.batch * product_of(SizedShape.of(self.shape, sizes).output_size)

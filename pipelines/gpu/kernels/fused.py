@@ -19,6 +19,7 @@ from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -87,7 +88,8 @@ class _Workgroup:
         filters: GlobalBuffer,
     ) -> None:
         schedule = packing.schedule
-        self._packing, self._schedule, self._shape = packing, schedule, packing.shape
+        self._packing, self._schedule = packing, schedule
+        self._shape = SizedShape.of(packing.shape, work.sizes)
         self._first_tile = work.workgroup[0] * schedule.block_tiles
         self._column_block = work.workgroup[1] if packing.column_blocks > 1 else Index(0)
         self._group = work.workgroup[2] if packing.shape.groups > 1 else Index(0)
@@ -326,4 +328,4 @@ class _Workgroup:
             place = flattened(element, shape.decomposition.alpha) * self._round_size + item
             return self._filter_block.load([place])
 
-        transform_output(packing, tile, channel, first, load, output, epilogue)
+        transform_output(packing, shape, tile, channel, first, load, output, epilogue)

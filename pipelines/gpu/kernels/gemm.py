@@ -15,6 +15,7 @@ from iree.winograd.dialect.bindings import arith, ir, scf, vector
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes
@@ -93,7 +94,7 @@ class MultiplyAddProduct:
 
     def _image_rows(self, image: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
         """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
-        packing, shape = self.packing, self.packing.shape
+        packing, shape = self.packing, SizedShape.of(self.packing.shape, sizes)
         first = block.row_block * packing.schedule.block_rows + row
         last = packing.tiles(sizes) - 1
         tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]

@@ -11,6 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
@@ -184,7 +185,7 @@ class DirectProductKernel(BlockedProductKernel):
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
-        tiles = packing.tiles(work.sizes)
+        tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
         whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
 
         def store(block: Block, row: Index, column: Index, value: ir.Value) -> None:
@@ -195,8 +196,8 @@ class DirectProductKernel(BlockedProductKernel):
                 exists = exists & first.less_than(packing.group_outputs)
 
             def finish() -> None:
-                tile = locate_tile(packing.shape, tile_number)
-                position = tuple(each.first for each in output_positions(packing.shape, tile))
+                tile = locate_tile(sized, tile_number)
+                position = tuple(each.first for each in output_positions(sized, tile))
                 channel = block.product * packing.group_outputs + first
                 finished = epilogue(value, tile.image, position, channel)
                 output.store_first(

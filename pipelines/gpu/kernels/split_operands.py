@@ -11,6 +11,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, wh
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -73,13 +74,14 @@ class SplitInputKernel:
         is_whole = count.known is not None and count.known % self._tiles == 0
         exists = Condition(True) if is_whole else number.less_than(count)
         # Threads without a tile take part in finding the scale of their neighbours'.
-        tile = locate_tile(packing.shape, number.minimum(count - 1))
+        sized = SizedShape.of(packing.shape, work.sizes)
+        tile = locate_tile(sized, number.minimum(count - 1))
         block, row = number // packing.schedule.block_rows, number % packing.schedule.block_rows
         rounds = packing.input_rounds
-        once = self._load(source, tile, group, quad) if rounds == 1 else None
+        once = self._load(source, sized, tile, group, quad) if rounds == 1 else None
 
         def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
-            loaded = once or self._load(source, tile, group, quad + i * self.packing.tile_threads)
+            loaded = once or self._load(source, sized, tile, group, quad + i * self.packing.tile_threads)
             return [largest_of([*found, *map(magnitude, loaded.values())])]
 
         (largest,) = loop_carried(rounds, 1, [integers(0)], larger, "round")
@@ -92,7 +94,7 @@ class SplitInputKernel:
         halves = packed.viewed_as(MATRIX_FACTORS.type, QUAD)
         with loop(rounds, 1, "round") as i:
             own = quad + i * self.packing.tile_threads
-            loaded = once or self._load(source, tile, group, own)
+            loaded = once or self._load(source, sized, tile, group, own)
             written = exists & own.less_than(packing.padded_reduction // QUAD)
 
             def write(loaded: Elements = loaded, own: Index = own) -> None:
@@ -100,14 +102,16 @@ class SplitInputKernel:
 
             when(written, write)
 
-    def _load(self, image: GlobalBuffer, tile: Tile, group: Index, quad: Index) -> Elements:
+    def _load(
+        self, image: GlobalBuffer, sized: SizedShape, tile: Tile, group: Index, quad: Index
+    ) -> Elements:
         """A tile's elements of a quad of the reduction dimension; zeros behind its end."""
         packing, quads = self.packing, self.packing.reduction // QUAD
         exists = Condition(True) if packing.reduction == packing.padded_reduction else quad.less_than(quads)
         quad = quad.minimum(quads - 1)
         view = quad // packing.channel_quads if packing.views > 1 else Index(0)
         channel = (quad % packing.channel_quads if packing.views > 1 else quad) * QUAD
-        positions = input_positions(packing.shape, tile, packing.view_offsets(view))
+        positions = input_positions(sized, tile, packing.view_offsets(view))
         remaining = Index(packing.group_channels) - channel
         loaded = {}
         for element in product(*map(range, packing.shape.decomposition.alpha)):

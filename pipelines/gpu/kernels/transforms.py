@@ -13,6 +13,7 @@ from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import (
     Tile,
     clamped_element,
@@ -105,7 +106,8 @@ class InputTransformKernel:
         """`source` is the image, N x H... x C."""
         tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         view = work.workgroup[2] if self.packing.views > 1 else Index(0)
-        when(exists, lambda: self._transform(tile, quad, view, source, packed))
+        sized = SizedShape.of(self.packing.shape, work.sizes)
+        when(exists, lambda: self._transform(sized, tile, quad, view, source, packed))
 
     @property
     def _grid(self) -> ThreadGrid:
@@ -114,12 +116,18 @@ class InputTransformKernel:
         return transform_grid(quads, channels_first=shape.input_channels_first, threads=self.threads)
 
     def _transform(
-        self, number: Index, quad: Index, view: Index, image: GlobalBuffer, transformed: GlobalBuffer
+        self,
+        sized: SizedShape,
+        number: Index,
+        quad: Index,
+        view: Index,
+        image: GlobalBuffer,
+        transformed: GlobalBuffer,
     ) -> None:
         packing, shape = self.packing, self.packing.shape
         decomposition = shape.decomposition
-        tile = locate_tile(shape, number)
-        positions = input_positions(shape, tile, packing.view_offsets(view))
+        tile = locate_tile(sized, number)
+        positions = input_positions(sized, tile, packing.view_offsets(view))
         group, first = quad // packing.channel_quads, quad % packing.channel_quads * QUAD
         channel = group * packing.group_channels + first
         block_rows = packing.schedule.block_rows
@@ -169,17 +177,24 @@ class OutputTransformKernel:
     ) -> None:
         """`output` is N x OH... x K."""
         tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
-        when(exists, lambda: self._transform(tile, quad, products, output, epilogue))
+        sized = SizedShape.of(self.packing.shape, work.sizes)
+        when(exists, lambda: self._transform(sized, tile, quad, products, output, epilogue))
 
     @property
     def _grid(self) -> ThreadGrid:
         return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
 
     def _transform(
-        self, number: Index, quad: Index, products: GlobalBuffer, output: GlobalBuffer, epilogue: Epilogue
+        self,
+        sized: SizedShape,
+        number: Index,
+        quad: Index,
+        products: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
     ) -> None:
         packing, shape = self.packing, self.packing.shape
-        tile = locate_tile(shape, number)
+        tile = locate_tile(sized, number)
         group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
         channel = group * packing.group_outputs + first
         block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
@@ -191,11 +206,12 @@ class OutputTransformKernel:
             summands = (products.load(product + part * products.stride(1)) for part in range(parts))
             return reduce(arith.addf, summands)
 
-        transform_output(packing, tile, channel, first, load, output, epilogue)
+        transform_output(packing, sized, tile, channel, first, load, output, epilogue)
 
 
 def transform_output(
     packing: ConvolutionPacking,
+    sized: SizedShape,
     tile: Tile,
     channel: Index,
     first: Index,
@@ -209,7 +225,7 @@ def transform_output(
     N x OH... x K.
     """
     decomposition = packing.shape.decomposition
-    positions = output_positions(packing.shape, tile)
+    positions = output_positions(sized, tile)
 
     def store(element: Position, value: ir.Value) -> None:
         # A position that doesn't exist was moved to one that does, where the epilogue may read.

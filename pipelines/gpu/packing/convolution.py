@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import prod
 
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.views import view_offsets
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -45,7 +45,7 @@ class ConvolutionPacking(ABC):
 
     def tiles(self, sizes: Sizes) -> Index:
         """T, the tiles of all images."""
-        return sizes.batch * prod(self.shape.tiles_per_image)
+        return sizes.batch * product(SizedShape.of(self.shape, sizes).tiles_per_image)
 
     def view_offsets(self, view: Index) -> tuple[Index, ...]:
         """The offset of a view that is known only when the kernel runs."""

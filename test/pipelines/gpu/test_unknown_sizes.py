@@ -1,0 +1,39 @@
+"""GPU kernels of images whose sizes are known only at run time, at several sizes of one program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from convolution_program import Program
+from scheduled_program import F2X2
+from wide import sampled
+
+ONE, SAME = (1, 1), {"low": (1, 1), "high": (1, 1)}
+TILED = Program((28, 28), 20, 24, (3, 3), (4, 4), (3, 3), dynamic_size=True, **SAME)
+DIRECT = replace(TILED, m=ONE, p=ONE)
+DEPTHWISE = Program((28, 28), 20, 20, (3, 3), ONE, ONE, groups=20, dynamic_size=True, **SAME)
+PROGRAMS = [
+    TILED.channels_first,
+    replace(DEPTHWISE, strides=(2, 1), dynamic_batch=True),
+    replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
+    TILED,
+    DIRECT.channels_first,
+    DEPTHWISE,
+    replace(TILED, strides=(2, 2), p=(2, 2), dynamic_batch=True),
+    replace(TILED, low=(2, 0), high=(1, 3), activation="swish", channels=7, outputs=10),
+    replace(TILED, groups=2, constant_filter=False),
+    replace(DIRECT, kernel=ONE, low=(0, 0), high=(0, 0)),
+    replace(TILED, m=(2, 2), schedule=F2X2),
+    Program((40,), 8, 16, (3,), (4,), (3,), dynamic_size=True, low=(1,), high=(1,)),
+    Program((6, 8, 9), 8, 16, (3,) * 3, (2,) * 3, (3,) * 3, dynamic_size=True, low=(1,) * 3, high=(1,) * 3),
+]
+SIZES = [(1, 7, 5), (5, 1, 3), (28, 28, 9), (3, 37, 10), (17, 40, 2)]
+"""Below a tile, a row and a column, what is expected, and larger; of fewer dimensions the first."""
+
+
+@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:3]), ids=str)
+def test_agrees_with_float64_at_all_sizes(program: Program, gpu_target: str, gpu_device: str) -> None:
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    sizes = [size[: program.rank] for size in SIZES]
+    program.check_sizes(sizes, batches, target=gpu_target, device=gpu_device)
