@@ -186,7 +186,8 @@ class ProductLowering(ConvolutionLowering):
             ProductKernel(self.product), name, self._threads, operands, result, self._sizes
         )
         transforming = WorkgroupThreads(TRANSFORM_THREADS)
-        kernel = OutputTransformKernel(packing)
+        channels = self.launcher.target.transform_channels(packing.shape.transform_size)
+        kernel = OutputTransformKernel(packing, channels)
         return self._finished(kernel, "output", transforming, [(products, result)], packing.output_by_quads)
 
     def _direct(self) -> ir.Value:

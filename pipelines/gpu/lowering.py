@@ -137,7 +137,8 @@ def _implicit_gemm(
 
 def _multiply_add(launcher: Launcher, group: ConvolutionGroup, schedule: GemmSchedule) -> ConvolutionLowering:
     packing = MultiplyAddPacking(group.shape, schedule)
-    return ProductLowering(launcher, group, MultiplyAddProduct(packing))
+    channels = launcher.target.transform_channels(group.shape.transform_size)
+    return ProductLowering(launcher, group, MultiplyAddProduct(packing, channels))
 
 
 def _split(launcher: Launcher, group: ConvolutionGroup, schedule: WarpSchedule) -> ConvolutionLowering:

@@ -25,10 +25,11 @@ MATRIX_UNIT_ERROR = 5e-7
 """The same where there are products of split numbers: that of F(4x4, 3x3) of any channels."""
 
 SPILLED_FACTOR = 4
-"""Times that transforms take which spill registers: more than is likely, so that others are preferred."""
+"""Times that input transforms take which spill registers: more than is likely, so that others are taken."""
 _LEAST_UNKNOWN_MULTIPLY_ADDS = 1 << 28
 """That IREE's code takes 0.13 ms for on an H200: several times as long as to split and multiply matrices."""
-TRANSFORM_STAGES = ("input", "output")
+INPUT_STAGE = "input"
+"""As `gemm_seconds` names it."""
 
 
 @dataclass(frozen=True)
@@ -139,10 +140,6 @@ class GpuSearchSpace:
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
         stages = stage_seconds(shape.channels_last, schedule, self.machine)
-        most = self.target.max_tile_elements
-        if most is None or shape.transform_size <= most:
+        if schedule.matrix_products == 0 or self.target.keeps_tile(shape.transform_size):
             return stages
-        return {
-            name: seconds * (SPILLED_FACTOR if name in TRANSFORM_STAGES else 1)
-            for name, seconds in stages.items()
-        }
+        return {**stages, INPUT_STAGE: SPILLED_FACTOR * stages[INPUT_STAGE]}

@@ -7,7 +7,7 @@ array is bound as one of quads where its rows are whole quads, and else as one o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
@@ -21,6 +21,8 @@ from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
 QUAD = 4
 """Elements that a thread loads, computes and stores side by side, of whatever type."""
+PAIR = QUAD // 2
+"""The same where a thread hasn't registers for as many."""
 QUAD_BYTES = QUAD * F32.bytes
 """Of a quad of single precision: the most that a thread loads or stores at once."""
 
@@ -51,13 +53,14 @@ def zero_scalar(element: ir.Type) -> ir.Value:
 
 
 def quad_or_zero(condition: Condition, value: ir.Value) -> ir.Value:
-    """The quad where the condition holds, zeros elsewhere."""
+    """The quad, or a part of one, where the condition holds, zeros elsewhere."""
     zeros = ir.VectorType(value.type).element_type
     if condition.known is not None:
-        return value if condition.known else constant_quad(0.0, zeros)
+        return value if condition.known else splat(0.0, ir.VectorType(value.type).shape[0], zeros)
     # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
-    lanes = ir.VectorType.get([QUAD], ir.IntegerType.get_signless(1))
-    return arith.select(vector.broadcast(lanes, condition.value), value, constant_quad(0.0, zeros))
+    width = ir.VectorType(value.type).shape[0]
+    lanes = ir.VectorType.get([width], ir.IntegerType.get_signless(1))
+    return arith.select(vector.broadcast(lanes, condition.value), value, splat(0.0, width, zeros))
 
 
 def lane(quad: ir.Value, number: int) -> ir.Value:
@@ -66,8 +69,8 @@ def lane(quad: ir.Value, number: int) -> ir.Value:
 
 
 def quad_of(elements: Sequence[ir.Value]) -> ir.Value:
-    """Four scalars as a quad."""
-    return vector.from_elements(quad_type(elements[0].type), list(elements))
+    """Four scalars as a quad, or fewer as a part of one."""
+    return vector.from_elements(vector_type(len(elements), elements[0].type), list(elements))
 
 
 def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
@@ -188,6 +191,61 @@ class GlobalBuffer(Buffer):
 
     def _store(self, value: ir.Value, place: Index) -> None:
         memref.store(self.number.narrowed(value), self.memref, [place.value])
+
+
+@dataclass(frozen=True)
+class HalfQuads(GlobalBuffer):
+    """An array of whose quads a thread loads and stores one half, by the offset of the quad."""
+
+    half: Index = field(kw_only=True)
+    """0 or 1."""
+    pairs: ir.Value | None = field(kw_only=True)
+    """The memref with pairs for elements where the array is by quads."""
+
+    @staticmethod
+    def of(buffer: GlobalBuffer, half: Index) -> HalfQuads:
+        """Raises ValueError as `span` does."""
+        pairs = buffer.viewed_as(buffer.element, PAIR) if buffer.by_quads else None
+        values = {each.name: getattr(buffer, each.name) for each in fields(GlobalBuffer)}
+        return HalfQuads(**values, half=half, pairs=pairs)
+
+    def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
+        """A pair."""
+        assert width == QUAD
+        exists = Condition(True) if valid is None else valid
+        return self.load_first(Index.of(offset), Index(QUAD), exists)
+
+    def load_first(self, offset: Index, count: Index, valid: Condition, stride: IndexLike = 1) -> ir.Value:
+        if self.pairs is None:
+            zero = zero_scalar(self.computed)
+            elements = []
+            for number, place in enumerate(self._places(offset, stride)):
+                exists = valid & self._lane(number).less_than(count)
+                scalar = self.load_scalar(place.minimum(self.size - 1))
+                elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
+            return quad_of(elements)
+        loaded = memref.load(self.pairs, [(offset // PAIR + self.half).value])
+        return quad_or_zero(valid, self.number.widened(loaded))
+
+    def store_first(self, value: ir.Value, offset: IndexLike, count: Index, valid: Condition) -> None:
+        offset = Index.of(offset)
+        narrowed = self.number.narrowed(value)
+        if self.pairs is not None:
+            pairs, place = self.pairs, offset // PAIR + self.half
+            when(valid, lambda: memref.store(narrowed, pairs, [place.value]))
+            return
+        for number, place in enumerate(self._places(offset, 1)):
+            exists = valid & self._lane(number).less_than(count)
+            scalar = lane(narrowed, number)
+            when(exists, lambda scalar=scalar, place=place: memref.store(scalar, self.memref, [place.value]))  # type: ignore[misc]
+
+    def _lane(self, number: int) -> Index:
+        """Of a quad, that of an element of its half."""
+        return self.half * PAIR + number
+
+    def _places(self, offset: Index, stride: IndexLike) -> list[Index]:
+        distance = self.stride(-1) * stride
+        return [offset + self._lane(number) * distance for number in range(PAIR)]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from types import MappingProxyType
 
 from iree.winograd.pipelines.machines.amd import amd_family
@@ -13,6 +14,7 @@ from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 
 from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, WMMA_RDNA4, MatrixUnit
+from .memory import PAIR, QUAD
 
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 """Those of IREE that compile kernels of these."""
@@ -42,7 +44,22 @@ _MAX_SHARED_MEMORY: Mapping[str, int] = MappingProxyType({"sm_86": 99 * KIBIBYTE
 """By the names of architectures that have less than IREE's targets say."""
 
 
-_TILE_ELEMENTS_OF_RADV, _TILE_ELEMENTS_OF_CDNA, _TILE_ELEMENTS_OF_RDNA = 48, 48, 36
+@dataclass(frozen=True)
+class TileLimits:
+    """Elements of the largest tiles of four channels that a compiler has registers for in transforms, and on
+    CDNA for two warps a SIMD."""
+
+    whole: int
+    """Of those that are transformed as they are loaded. Of larger ones a thread takes two channels."""
+    kept: int
+    """Of those that a thread keeps until it knows their scale, to split them."""
+
+    def least(self, other: TileLimits) -> TileLimits:
+        """What both have registers for."""
+        return TileLimits(min(self.whole, other.whole), min(self.kept, other.kept))
+
+
+_OF_RADV, _OF_LLVM_FOR_CDNA, _OF_LLVM_FOR_RDNA = TileLimits(48, 48), TileLimits(48, 42), TileLimits(36, 48)
 
 
 @dataclass(frozen=True)
@@ -70,8 +87,8 @@ class GpuTarget:
     """What is known of IREE's own code for it."""
     orders_steps: bool = False
     """Whether its compiler would spill registers unless kernels say where it may not move instructions to."""
-    max_tile_elements: int | None = None
-    """Elements of the largest tile that its compiler has registers for in transforms, where that is known."""
+    tile_limits: TileLimits | None = None
+    """What its compiler has registers for, where that is known."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -110,11 +127,20 @@ class GpuTarget:
                 reductions_race=target.backend == "vulkan-spirv",
             ),
             orders_steps=_orders_steps(target, name),
-            max_tile_elements=_max_tile_elements(target, name),
+            tile_limits=_tile_limits(target, name),
         )
+
+    def transform_channels(self, tile_elements: int) -> int:
+        """Channels of a tile of so many elements that a thread has registers for."""
+        return QUAD if self.tile_limits is None or tile_elements <= self.tile_limits.whole else PAIR
+
+    def keeps_tile(self, tile_elements: int) -> bool:
+        """Whether a thread has registers for so many elements of four channels that it is to split."""
+        return self.tile_limits is None or tile_elements <= self.tile_limits.kept
 
     def least(self, other: GpuTarget) -> GpuTarget:
         """The limits that both targets keep."""
+        limits = [each.tile_limits for each in (self, other) if each.tile_limits is not None]
         return GpuTarget(
             min(self.max_threads, other.max_threads),
             min(self.shared_memory_bytes, other.shared_memory_bytes),
@@ -132,7 +158,7 @@ class GpuTarget:
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
             ),
             self.orders_steps and other.orders_steps,
-            min(filter(None, (self.max_tile_elements, other.max_tile_elements)), default=None),
+            reduce(TileLimits.least, limits) if limits else None,
         )
 
 
@@ -142,14 +168,14 @@ def _orders_steps(target: ExecutableTarget, architecture: str) -> bool:
     return target.backend == "rocm" and family is not None and not family.is_cdna
 
 
-def _max_tile_elements(target: ExecutableTarget, architecture: str) -> int | None:
-    """Of AMD's GPUs, as their compilers have it for quads of these."""
+def _tile_limits(target: ExecutableTarget, architecture: str) -> TileLimits | None:
+    """Of AMD's GPUs, as their compilers have it (`python -m benchmarks.amd`)."""
     family = amd_family(architecture)
     if family is None:
         return None
     if target.backend == "vulkan-spirv":
-        return _TILE_ELEMENTS_OF_RADV
-    return _TILE_ELEMENTS_OF_CDNA if family.is_cdna else _TILE_ELEMENTS_OF_RDNA
+        return _OF_RADV
+    return _OF_LLVM_FOR_CDNA if family.is_cdna else _OF_LLVM_FOR_RDNA
 
 
 def _matrix_unit(target: ExecutableTarget, architecture: str) -> MatrixUnit | None:

@@ -51,6 +51,8 @@ class MultiplyAddProduct:
     """Fused multiply-adds of the types as they are; direct convolutions read the image in place."""
 
     packing: MultiplyAddPacking
+    transform_channels: int = QUAD
+    """Of a thread of the input transform."""
 
     @property
     def walking_workgroups(self) -> None:
@@ -58,7 +60,9 @@ class MultiplyAddProduct:
 
     @property
     def input_kernel(self) -> InputTransformKernel | None:
-        return None if self.packing.reads_image else InputTransformKernel(self.packing)
+        if self.packing.reads_image:
+            return None
+        return InputTransformKernel(self.packing, self.transform_channels)
 
     def filter_kernel(self, layout: FilterLayout) -> FilterTransformKernel:
         return FilterTransformKernel(self.packing, layout)
@@ -157,12 +161,11 @@ def emit_product(
     quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
     """
     thread = thread_id()
-    tiling = _tiling(schedule, thread)
     left_shared, right_shared = (
         SharedBuffer.allocate((2, schedule.block_reduction, size // QUAD), name, element, width)
         for size, name, width in (
-            (schedule.block_rows, "left_block", tiling.left_width),
-            (schedule.block_columns, "right_block", tiling.right_width),
+            (schedule.block_rows, "left_block", schedule.left_width),
+            (schedule.block_columns, "right_block", schedule.right_width),
         )
     )
     left_loads = _left_loads(schedule, thread, left_rows)
@@ -198,6 +201,7 @@ def emit_product(
             stage_left()
             stage_right()
 
+    tiling = _tiling(schedule, thread)
     stage(load(Index(0)), Index(0))
     barrier()
     zero = constant_quad(0.0, element)
@@ -257,9 +261,6 @@ def _added_in_blocks(
 
 class _ThreadTiling:
     """The rows and columns of a block whose sums a thread keeps, in quads spread over the block."""
-
-    left_width = right_width = QUAD
-    """Elements that a thread loads at once of an operand."""
 
     def __init__(self, schedule: GemmSchedule, thread: Index) -> None:
         self._schedule = schedule

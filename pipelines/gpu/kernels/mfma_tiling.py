@@ -28,9 +28,6 @@ class MfmaTiling:
 
     def __init__(self, schedule: MfmaGemmSchedule, thread: Index) -> None:
         self._schedule = schedule
-        self.left_width = schedule.warp_rows // MATRIX_ROWS
-        """Elements that a thread loads at once of an operand: of as many matrices one each."""
-        self.right_width = schedule.warp_columns // MATRIX_ROWS
         across = schedule.block_columns // schedule.warp_columns
         warp, number = thread // schedule.warp_threads, thread % schedule.warp_threads
         self._warp_row = warp // across * schedule.warp_rows
@@ -42,22 +39,22 @@ class MfmaTiling:
     ) -> list[ir.Value]:
         """Adds the product of the blocks in shared memory to the warp's sums."""
         sums = list(sums)
-        row = self._warp_row // self.left_width + self._place
-        column = self._warp_column // self.right_width + self._place
+        row = self._warp_row // self._schedule.left_width + self._place
+        column = self._warp_column // self._schedule.right_width + self._place
         for first in range(0, self._schedule.block_reduction, F32_TERMS):
             position = self._position + first
             rows, columns = left.load([buffer, position, row]), right.load([buffer, position, column])
-            for i, j in product(range(self.left_width), range(self.right_width)):
-                at = i * self.right_width + j
+            for i, j in product(range(self._schedule.left_width), range(self._schedule.right_width)):
+                at = i * self._schedule.right_width + j
                 sums[at] = multiply_mfma_f32(lane(columns, j), lane(rows, i), sums[at])
         return sums
 
     def results(self, sums: Sequence[ir.Value]) -> Iterator[tuple[Index, Index, ir.Value]]:
         """Row, first column and quad of each four of the sums."""
-        across = self.right_width
-        first_row = self._warp_row + self._place * self.left_width
+        across = self._schedule.right_width
+        first_row = self._warp_row + self._place * self._schedule.left_width
         first_column = self._warp_column + self._position * (MFMA_SUMS * across)
-        for i in range(self.left_width):
+        for i in range(self._schedule.left_width):
             matrices = sums[i * across : (i + 1) * across]
             elements = [lane(matrix, number) for number in range(MFMA_SUMS) for matrix in matrices]
             for first in range(0, len(elements), QUAD):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from typing import Protocol
 
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv
@@ -21,8 +21,17 @@ from iree.winograd.pipelines.emission.tiles import (
     locate_tile,
     output_positions,
 )
+from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad, thread_id
+from iree.winograd.pipelines.gpu.device.memory import (
+    PAIR,
+    QUAD,
+    GlobalBuffer,
+    HalfQuads,
+    lane,
+    quad_of,
+    thread_id,
+)
 from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
@@ -40,7 +49,7 @@ Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
 @dataclass(frozen=True)
 class ThreadGrid:
     """Threads over rows (tiles, say) and quads of columns, so many in a workgroup, which takes at most
-    `workgroup_quads` neighbouring quads, a power of two."""
+    `workgroup_quads` neighbouring quads, a power of two; or over halves of quads in their place."""
 
     quads: int
     threads: int = TRANSFORM_THREADS
@@ -72,9 +81,36 @@ class ThreadGrid:
         return row, quad, exists
 
 
-def transform_grid(quads: int, *, channels_first: bool, threads: int = TRANSFORM_THREADS) -> ThreadGrid:
-    """The threads of a transform of so many quads of channels, for an image of either layout."""
-    return ThreadGrid(quads, threads, CHANNELS_FIRST_QUADS if channels_first else WORKGROUP_QUADS)
+def transform_grid(
+    quads: int, *, channels_first: bool, threads: int = TRANSFORM_THREADS, channels: int = QUAD
+) -> ThreadGrid:
+    """The threads of a transform of so many quads of channels, for an image of either layout.
+
+    A thread takes so many `channels`: a quad, or half of one.
+    """
+    parts = QUAD // channels
+    neighbours = CHANNELS_FIRST_QUADS if channels_first else WORKGROUP_QUADS
+    return ThreadGrid(quads * parts, threads, neighbours * parts)
+
+
+def _quads_of(part: Index, channels: int, *buffers: GlobalBuffer) -> tuple[Index, Sequence[GlobalBuffer]]:
+    """The quad that a thread has all of, or half, and the arrays as it loads and stores them."""
+    if channels == QUAD:
+        return part, buffers
+    return part // (QUAD // channels), [HalfQuads.of(each, part % (QUAD // channels)) for each in buffers]
+
+
+def _of_half(epilogue: Epilogue, half: Index) -> Epilogue:
+    """For one half of a quad, by the epilogue of quads: the operands that it loads are whole ones."""
+
+    def finished(value: ir.Value, image: Index, position: tuple[Index, ...], channel: Index) -> ir.Value:
+        quad = epilogue(quad_of([lane(value, i % PAIR) for i in range(QUAD)]), image, position, channel)
+        low, high = (quad_of([lane(quad, first + i) for i in range(PAIR)]) for first in (0, PAIR))
+        # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
+        lanes = ir.VectorType.get([PAIR], ir.IntegerType.get_signless(1))
+        return arith.select(vector.broadcast(lanes, half.less_than(1).value), low, high)
+
+    return finished
 
 
 class OperandKernel(Protocol):
@@ -96,6 +132,8 @@ class InputTransformKernel:
     """transformed[b, a*g + group, t, view, c] = (B^T d)[a] of a view of a tile; zeros to the end of a row."""
 
     packing: MultiplyAddPacking
+    channels: int = QUAD
+    """Of a thread: a quad, or half of one."""
     threads: int = TRANSFORM_THREADS
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
@@ -104,8 +142,9 @@ class InputTransformKernel:
 
     def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is the image, N x H... x C."""
-        tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
+        tile, part, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         view = work.workgroup[2] if self.packing.views > 1 else Index(0)
+        quad, (source, packed) = _quads_of(part, self.channels, source, packed)
         sized = SizedShape.of(self.packing.shape, work.sizes)
         when(exists, lambda: self._transform(sized, tile, quad, view, source, packed))
 
@@ -113,7 +152,12 @@ class InputTransformKernel:
     def _grid(self) -> ThreadGrid:
         shape, packing = self.packing.shape, self.packing
         quads = shape.groups * packing.channel_quads
-        return transform_grid(quads, channels_first=shape.input_channels_first, threads=self.threads)
+        return transform_grid(
+            quads,
+            channels_first=shape.input_channels_first,
+            threads=self.threads,
+            channels=self.channels,
+        )
 
     def _transform(
         self,
@@ -152,7 +196,8 @@ class InputTransformKernel:
             for a, c in product(
                 range(shape.transform_size), range(packing.reduction, packing.padded_reduction, QUAD)
             ):
-                transformed.store(constant_quad(0.0, transformed.computed), origin + (a * stride + c))
+                zeros = splat(0.0, self.channels, transformed.computed)
+                transformed.store(zeros, origin + (a * stride + c))
 
         is_first = all_of([first.less_than(1), view.less_than(1)])
         when(is_first, clear_padding)
@@ -163,6 +208,8 @@ class OutputTransformKernel:
     """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels, M summed over parts."""
 
     packing: ProductPacking
+    channels: int = QUAD
+    """Of a thread: a quad, or half of one."""
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Tiles, channels."""
@@ -176,13 +223,17 @@ class OutputTransformKernel:
         epilogue: Epilogue,
     ) -> None:
         """`output` is N x OH... x K."""
-        tile, quad, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
+        tile, part, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
+        quad, (products, output) = _quads_of(part, self.channels, products, output)
+        if isinstance(output, HalfQuads):
+            epilogue = _of_half(epilogue, output.half)
         sized = SizedShape.of(self.packing.shape, work.sizes)
         when(exists, lambda: self._transform(sized, tile, quad, products, output, epilogue))
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(self.packing.shape.groups * self.packing.filter_quads)
+        quads = self.packing.shape.groups * self.packing.filter_quads
+        return transform_grid(quads, channels_first=False, channels=self.channels)
 
     def _transform(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
 from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
@@ -80,6 +80,16 @@ class GemmSchedule(RunningSumSchedule):
         return 2 * self.block_reduction * types.domain_bytes * (self.block_rows + self.block_columns)
 
     @property
+    def left_width(self) -> int:
+        """Rows of the left operand that a thread loads at once from shared memory."""
+        return QUAD
+
+    @property
+    def right_width(self) -> int:
+        """The same of columns of the right one."""
+        return QUAD
+
+    @property
     def left_blocks(self) -> int:
         """The left operand is loaded, and transposed, in blocks of four rows and four columns."""
         return self.block_rows * self.block_reduction // QUAD**2
@@ -143,3 +153,12 @@ class MfmaGemmSchedule(GemmSchedule):
     @property
     def warp_columns(self) -> int:
         return self.thread_columns * WARP_SIDE
+
+    @property
+    def left_width(self) -> int:
+        """One of each of as many matrices."""
+        return self.warp_rows // MATRIX_ROWS
+
+    @property
+    def right_width(self) -> int:
+        return self.warp_columns // MATRIX_ROWS

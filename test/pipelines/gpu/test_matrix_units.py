@@ -172,8 +172,8 @@ def test_threads_that_hold_what_iree_says_sum_all_products(
         threads = [MfmaTiling(schedule, Index(warp * 64 + lane)) for lane in range(64)]
         multiplied = [
             each.multiply(
-                _SharedArray(left, each.left_width),  # type: ignore[arg-type]
-                _SharedArray(right, each.right_width),  # type: ignore[arg-type]
+                _SharedArray(left, schedule.left_width),  # type: ignore[arg-type]
+                _SharedArray(right, schedule.right_width),  # type: ignore[arg-type]
                 Index(0),
                 [[]] * (schedule.sums // 4),  # type: ignore[list-item]
             )

@@ -193,11 +193,18 @@ def test_only_llvm_for_rdna_is_told_the_order_of_steps(backend: str, architectur
     assert (reason is None) == orders
 
 
-@pytest.mark.parametrize(("backend", "architecture"), [("rocm", "gfx1201"), ("vulkan-spirv", "rdna3")])
-def test_tiles_whose_transforms_spill_are_chosen_only_by_request(backend: str, architecture: str) -> None:
-    space = GpuBackend.least([ExecutableTarget(backend, "", f'arch = "{architecture}"')]).search_space()
-    most = space.target.max_tile_elements
-    problem = ConvolutionProblem(32, (57, 57), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 128, 128)
-    chosen = min(predict(problem, space), key=lambda each: each.predicted_seconds).implementation.algorithm
-    assert most is not None and prod(m + 2 for m in chosen.output_tile) <= most
+@pytest.mark.parametrize(("architecture", "listed"), [("gfx942", "MFMA"), ("gfx1201", "WMMAR4")])
+def test_split_tiles_whose_transforms_spill_are_chosen_only_by_request(
+    architecture: str, listed: str
+) -> None:
+    """Of products that aren't split a thread transforms two channels of large tiles."""
+    limits = "max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 65536"
+    text = f'arch = "{architecture}", mma = [<{listed}_F32_16x16x16_F16>], {limits}'
+    space = GpuBackend.least([ExecutableTarget("rocm", "", text)]).search_space()
+    problem = ConvolutionProblem(32, (57, 57), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 1, 512, 512)
+    split = [each for each in predict(problem, space) if each.implementation.schedule.matrix_products == 3]
+    chosen = min(split, key=lambda each: each.predicted_seconds).implementation.algorithm
+    assert space.target.keeps_tile(prod(m + 2 for m in chosen.output_tile))
+    assert not space.target.keeps_tile(64)
     assert predict(problem, space, 6)
+    assert [space.target.transform_channels(size) for size in (36, 64)] == [4, 2]
