@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.amd.__main__ import compiled_for
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
+from benchmarks.amd.compiled import compiled_for
 from benchmarks.amd.layers import LAYERS, layer_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
 from benchmarks.amd.radv import kernels_of_log

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +15,12 @@ from iree import winograd
 from iree.winograd.calibration import gpu
 from iree.winograd.calibration.programs import backend_of
 from iree.winograd.cli import main
+from iree.winograd.commands.calibrate import describe
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import (
     CpuMachine,
     GpuMachine,
@@ -75,6 +79,17 @@ def test_calibrate_stores_a_plausible_machine(capsys: pytest.CaptureFixture[str]
     output = capsys.readouterr().out
     assert f"stored in {machine_path(target.cpu)}" in output
     assert f"{machine.flops / 1e9:.0f} GFLOP/s" in output
+
+
+def test_figures_of_a_gpu_are_beside_those_that_it_had_by_default() -> None:
+    default = default_gpu_machine("gfx1100")
+    text = describe(replace(default, flops=50e12, memory_bandwidth=0.9e12))
+    heads, *rows = (re.split(r"  +", line.strip()) for line in text.splitlines()[1:])
+    assert text.startswith("gfx1100\n") and heads == ["measured", "by default"]
+    figures = {name: values for name, *values in rows}
+    assert figures["f32 operations in registers"] == ["50000 GFLOP/s", "61400 GFLOP/s"]
+    assert figures["memory"] == ["900.0 GB/s", "960.0 GB/s"]
+    assert figures["multiprocessors"] == ["96", "96"]
 
 
 def test_calibrate_writes_the_file_that_is_asked_for() -> None:

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.device.instruction_order import keep_in_order
+from iree.winograd.pipelines.gpu.device.instruction_order import computed_here, keep_in_order
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -231,6 +231,8 @@ def emit_product(
     else:
         final = Index(0).value
     sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
+    if schedule.ordered_steps is not None:
+        sums = [computed_here(each) for each in sums]
     for row, column, quad in tiling.results(sums):
         store(row, column, quad)
 

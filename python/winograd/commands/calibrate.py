@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from iree.winograd.errors import WinogradError
 from iree.winograd.targets import TARGET_OF_DRIVER, driver_name
 
 if TYPE_CHECKING:
-    from iree.winograd.pipelines.machines.model import Machine
+    from iree.winograd.pipelines.machines.model import CpuMachine, GpuMachine, Machine
 
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -107,34 +108,58 @@ def _write(machine: Machine, output: str | None) -> None:
 
 
 def describe(machine: Machine) -> str:
-    """The figures of a machine, one per line, with their units."""
+    """The figures of a machine, one per line, with their units; of a GPU beside those it had by default."""
+    from iree.winograd.pipelines.machines.defaults import default_gpu_machine
     from iree.winograd.pipelines.machines.model import CpuMachine
-    from iree.winograd.pipelines.machines.units import KIBIBYTE
-
-    lines = [("f32 operations in registers", f"{machine.flops / 1e9:.0f} GFLOP/s")]
-
-    def bandwidth(name: str, rate: float) -> None:
-        lines.append((name, f"{rate / 1e9:.1f} GB/s"))
-
-    def duration(name: str, seconds: float) -> None:
-        lines.append((name, f"{seconds * 1e6:.2f} us"))
 
     if isinstance(machine, CpuMachine):
-        lines.append(("clock", f"{machine.clock / 1e9:.2f} GHz"))
-        for number, level in enumerate(machine.caches, 1):
-            bandwidth(f"cache {number}, {level.size // KIBIBYTE} KiB", level.bandwidth)
-        bandwidth("memory, one core", machine.memory_bandwidth)
-        bandwidth("memory, all cores", machine.shared_memory_bandwidth)
-        duration("dispatch", machine.dispatch_seconds)
-        duration("waking a thread", machine.wake_seconds)
-        lines.append(("cores that gain from each other", str(machine.cores)))
-    else:
-        lines.append(("multiprocessors", str(machine.multiprocessors)))
-        bandwidth(f"last-level cache, {machine.cache_size // KIBIBYTE} KiB", machine.cache_bandwidth)
-        bandwidth("memory", machine.memory_bandwidth)
-        duration("launch", machine.launch_seconds)
-    width = max(len(name) for name, _ in lines)
-    return "\n".join([machine.name, *(f"  {name:{width}}  {value:>14}" for name, value in lines)])
+        return _aligned(machine.name, [list(row) for row in _cpu_figures(machine)])
+    default = dict(_gpu_figures(default_gpu_machine(machine.name)))
+    rows = [[name, figure, default.get(name, "")] for name, figure in _gpu_figures(machine)]
+    return _aligned(machine.name, [["", "measured", "by default"], *rows])
+
+
+def _aligned(name: str, rows: Sequence[Sequence[str]]) -> str:
+    width = max(len(row[0]) for row in rows)
+    lines = ("".join((f"  {row[0]:{width}}", *(f"  {cell:>14}" for cell in row[1:]))) for row in rows)
+    return "\n".join([name, *lines])
+
+
+def _cpu_figures(machine: CpuMachine) -> Iterator[tuple[str, str]]:
+    from iree.winograd.pipelines.machines.units import KIBIBYTE
+
+    yield "f32 operations in registers", _operations(machine.flops)
+    yield "clock", f"{machine.clock / 1e9:.2f} GHz"
+    for number, level in enumerate(machine.caches, 1):
+        yield f"cache {number}, {level.size // KIBIBYTE} KiB", _bandwidth(level.bandwidth)
+    yield "memory, one core", _bandwidth(machine.memory_bandwidth)
+    yield "memory, all cores", _bandwidth(machine.shared_memory_bandwidth)
+    yield "dispatch", _duration(machine.dispatch_seconds)
+    yield "waking a thread", _duration(machine.wake_seconds)
+    yield "cores that gain from each other", str(machine.cores)
+
+
+def _gpu_figures(machine: GpuMachine) -> Iterator[tuple[str, str]]:
+    from iree.winograd.pipelines.machines.units import KIBIBYTE
+
+    yield "f32 operations in registers", _operations(machine.flops)
+    yield "multiprocessors", str(machine.multiprocessors)
+    yield "last-level cache", f"{machine.cache_size // KIBIBYTE} KiB"
+    yield "bandwidth of that cache", _bandwidth(machine.cache_bandwidth)
+    yield "memory", _bandwidth(machine.memory_bandwidth)
+    yield "launch", _duration(machine.launch_seconds)
+
+
+def _operations(rate: float) -> str:
+    return f"{rate / 1e9:.0f} GFLOP/s"
+
+
+def _bandwidth(rate: float) -> str:
+    return f"{rate / 1e9:.1f} GB/s"
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1e6:.2f} us"
 
 
 def _show_progress(done: float) -> None:

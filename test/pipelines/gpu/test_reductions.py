@@ -24,6 +24,18 @@ from wide import sampled, wide
 from benchmarks.reduction_networks import IMAGE, IMAGE_CHANNELS, NETWORKS, Between
 
 TARGETS = ("cuda:sm_90a", "hip:gfx942", "cuda:sm_80", "hip:gfx1100")
+OTHER_AMD_TARGETS = (
+    "gfx908",
+    "gfx90a",
+    "gfx950",
+    "gfx1101",
+    "gfx1103",
+    "gfx1150",
+    "gfx1151",
+    "gfx1200",
+    "gfx1201",
+)
+"""Through HIP."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +89,12 @@ def distributions(model: nn.Module, target: str, image: tuple[int, ...] = IMAGE)
 @pytest.mark.parametrize("target", [TARGETS[0], *wide(TARGETS[1:])])
 def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str, target: str) -> None:
     found = distributions(NETWORKS[network](), target)
+    assert [each for each in found if not each.is_right] == []
+
+
+@pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS))
+def test_group_normalization_loses_no_sums_on_any_chip(chip: str) -> None:
+    found = distributions(NETWORKS["group norm"](), f"hip:{chip}")
     assert [each for each in found if not each.is_right] == []
 
 

@@ -172,6 +172,16 @@ def test_products_of_rdna_spill_no_registers(product: tuple[str, GemmSchedule], 
     assert text.count("v_dual_fmac_f32") > schedule.sums
 
 
+@pytest.mark.parametrize("schedule", [RDNA_PRODUCTS[2][1], *wide([RDNA_PRODUCTS[3][1]])], ids=str)
+def test_results_of_rdna_that_may_not_exist_spill_no_registers(
+    schedule: GemmSchedule, tmp_path: Path
+) -> None:
+    """No multiply-adds are moved behind the branches around stores: 3136 rows are no whole blocks."""
+    program = ScheduledProgram((56, 56), 64, 256, (1, 1), (1, 1), (1, 1), schedule=schedule)
+    text = program.assembly("gfx1201", tmp_path)
+    assert set(re.findall(r"gpr_spill_count: +(\d+)", text)) == {"0"}
+
+
 @pytest.mark.parametrize(
     ("backend", "architecture", "orders"),
     [
