@@ -35,7 +35,9 @@ def main() -> int:
         if time.monotonic() - printed >= arguments.seconds / _LINES:
             printed = time.monotonic()
             print(f"round {len(measured)}, {done}: {each}", flush=True)
-    print(f"{len(measured)} rounds, {done}; memory grew by {growth(measured, lambda each: each.resident):.3%}")
+    print(
+        f"{len(measured)} rounds, {done}; memory grew by {growth(measured, lambda each: each.resident):.3%}"
+    )
     found = complaints(measured)
     for complaint in found:
         print(complaint)

@@ -15,7 +15,9 @@ MOST_GROWTH = 0.01
 
 
 def rounds(goes_on: Callable[[int], bool]) -> Iterator[tuple[Server, Holdings]]:
-    """The server, and what the process holds after each round of all activities, as long as it `goes_on` after so many.
+    """The server, and what the process holds after each round of all activities.
+
+    As long as it `goes_on` after so many.
 
     Raises AssertionError for a result that is another one than before, and a forked process that hangs.
     """
