@@ -44,6 +44,7 @@ TABLES: Mapping[str, Table] = {
     "models-of-people": people.models,
     "networks": networks.networks,
     "other-threads": threads.other_threads,
+    "server-conditions": threads.server_conditions,
     "summary": networks.summary,
     "threads": threads.speedups,
     "torch-compile": networks.torch_compile,

@@ -42,6 +42,25 @@ def limits(files: Sequence[Any]) -> list[str]:
     return limit_table([row for file in files for row in file["threads"].values()])
 
 
+def server_conditions(files: Sequence[Any]) -> list[str]:
+    """What kernels that wait in memory take where processors are few or busy, over barriers."""
+    heads = ("condition", "threads", "waiting, ms", "barriers, ms", "over barriers", "one in ten")
+    return table(
+        heads,
+        (
+            (
+                row["condition"],
+                str(row["threads"]),
+                f"{row['waiting'] * 1e3:.2f}",
+                f"{row['barriers'] * 1e3:.2f}",
+                f"{row['ratio']:.2f}",
+                f"{row['high_ratio']:.2f}",
+            )
+            for row in (row for file in files for row in file["measured"])
+        ),
+    )
+
+
 def other_threads(files: Sequence[Any]) -> list[str]:
     """The time of programs that run on another number of threads than they are compiled for.
 
