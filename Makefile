@@ -1,5 +1,6 @@
 # make test        everything that has to hold before a commit, in a few minutes
 # make test-all    the same, and the wide sweeps, which CI runs
+# make test-aarch64  kernels and conformance for PROCESSORS of Arm's, in an emulator or on such a machine
 # make test-torch  importing and torch.compile with the oldest and the newest torch that they are for
 # make fuzz        random programs for BUDGET (10min, 2h, ...), a job per core; see test/fuzz/README.md
 # make soak        a process that loads, calls, forks and compiles for BUDGET; see docs/guides/servers.md
@@ -37,6 +38,12 @@ test: checks
 
 test-all: checks
 	$(pytest)
+	$(pytest) -m 'not wide' --cpu cortex-a76 $(emulated)
+
+test-aarch64: system-packages $(installed)
+	for processor in $(PROCESSORS); do \
+	  $(pytest) -m 'not wide' --cpu $$processor test/pipelines/cpu test/pipelines/test_*.py test/conformance || exit 1; \
+	done
 
 test-torch:
 	for version in $(TORCH_VERSIONS); do test/torch-version.sh $$version || exit 1; done

@@ -85,7 +85,7 @@ class Guest:
         """
         if platform.machine() == "aarch64":
             return Guest([sys.executable], None)
-        folder = Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "build" / "aarch64")
+        folder = Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "build" / "guest-aarch64")
         if not (folder / "made").exists():
             make(folder)
         system = folder / "system"
