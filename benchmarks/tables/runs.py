@@ -90,6 +90,9 @@ RUNS: Mapping[str, Run] = {
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
     ),
+    "server-conditions.json": Run(
+        "2026-11-27", "two processors of Zen 3, on which other work goes on", "server_conditions"
+    ),
     "threads-server-1-to-16.json": Run(
         "2026-11-24", SERVER, "threads --ahead --batch 1 8 --threads 16 8 2 1"
     ),
