@@ -180,9 +180,9 @@ def _work(task: Task) -> None:
     model = network.calibrated()
     images = network.input(task.batch).to(task.device)
     model = model.to(task.device)
-    row = _Row({"device": _name(task.device), "torch": torch.__version__})
+    row = _Row({"device": device_name(task.device), "torch": torch.__version__})
     _allow_tf32(False)
-    with _alone(task):
+    with alone(task.folder, task.device):
         exact = copy.deepcopy(model).double()(images.double())
         row.facts["eager_error"] = largest_error([model(images)], [exact])
         torch.cuda.empty_cache()
@@ -228,7 +228,7 @@ def _prepared(tool: _Tool, model: torch.nn.Module, images: torch.Tensor) -> Call
 
 
 def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
-    wait = _waiting(task.device)
+    wait = waiting(task.device)
 
     def several(run: Callable[[], Any]) -> None:
         for _ in range(_CHAINED):
@@ -239,8 +239,8 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
         run()
         wait()
 
-    with _alone(task):
-        _keep_busy(task.device)
+    with alone(task.folder, task.device):
+        keep_busy(task.device)
         for fact, call, count in (("milliseconds", one, 1), ("chained", several, _CHAINED)):
             timings = time_interleaved(
                 [Contender(name, partial(call, run)) for name, run in runs.items()],
@@ -253,12 +253,12 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
 
 
 @contextlib.contextmanager
-def _alone(task: Task) -> Iterator[None]:
-    """While no other process of this run does anything but to compile."""
-    with Path(task.folder, "lock").open("w") as lock:
+def alone(folder: str, device: str) -> Iterator[None]:
+    """While no other process of a run, which share the folder, does anything but to compile."""
+    with Path(folder, "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-        _waiting(task.device)()
+        waiting(device)()
 
 
 @contextlib.contextmanager
@@ -274,13 +274,15 @@ def _noted_warnings() -> Iterator[list[str]]:
     left += dict.fromkeys(str(each.message) for each in caught)
 
 
-def _waiting(device: str) -> Callable[[], None]:
+def waiting(device: str) -> Callable[[], None]:
+    """What waits for all that was begun on a device."""
     import torch
 
     return torch.cuda.synchronize if device == "cuda" else lambda: None
 
 
-def _keep_busy(device: str) -> None:
+def keep_busy(device: str) -> None:
+    """Has a GPU work until it has the clock rate of one at work."""
     import torch
 
     if device != "cuda":
@@ -292,7 +294,8 @@ def _keep_busy(device: str) -> None:
         torch.cuda.synchronize()
 
 
-def _name(device: str) -> str:
+def device_name(device: str) -> str:
+    """What a device calls itself."""
     import torch
 
     return torch.cuda.get_device_name() if device == "cuda" else "a CPU"

@@ -63,17 +63,14 @@ def _measured(network: OpenNetwork, rounds: int) -> dict[str, dict[str, float]]:
     torch.onnx.export(model, (example,), file, dynamo=False, input_names=["image"], dynamic_axes=axes)
     measured = {}
     for times in _TIMES:
-        size = [
-            multiple * max(least, round(times * each / multiple))
-            for multiple, least, each in zip(network.multiple, network.least, usual, strict=True)
-        ]
+        size = network.usual(times)
         image = torch.randn(1, channels, *size)
         tools: dict[str, Callable[[], Any]] = {
             "open": lambda image=image: program(image.numpy()),
             "torch": lambda image=image: model(image),
             "onnxruntime": OnnxruntimeSession(file.getvalue(), image.numpy(), 1).run,
         }
-        if size == usual:
+        if times == 1:
             static = _loaded(iree.winograd.import_torch(model, image))
             tools["static"] = lambda image=image, static=static: static(image.numpy())
         _check(tools["open"](), model(image))

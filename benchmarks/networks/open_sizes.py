@@ -267,6 +267,14 @@ class OpenNetwork:
             for multiple, least, factor in zip(self.multiple, self.least, cycle(times), strict=False)
         )
 
+    def usual(self, times: float) -> tuple[int, ...]:
+        """About so many times the size that its images mostly have, in each dimension."""
+        _, *sizes = self.network.input_shape
+        return tuple(
+            multiple * max(least, round(times * size / multiple))
+            for multiple, least, size in zip(self.multiple, self.least, sizes, strict=True)
+        )
+
 
 def _dimension(name: str, multiple: int, least: int) -> Any:
     dimension = torch.export.Dim(name, min=least)
