@@ -44,6 +44,7 @@ from .for_target.loop_over_images import LoopOverImages
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.widen_half import WidenHalf
+from .iree_workarounds.admit_shorts import AdmitShorts
 from .iree_workarounds.bound_shifts import BoundShifts
 from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
@@ -101,6 +102,7 @@ def compile_pipeline(
         FoldGlobals(),
         FoldOffsets(),
         ExpectSizes(**shared_values(options, ExpectSizes)),
+        AdmitShorts(),
         WidenHalf(),
         MergeQuantization(),
         SplitResults(),

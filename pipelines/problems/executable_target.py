@@ -29,7 +29,7 @@ class ExecutableTarget:
 def executable_targets(module: ir.Operation) -> tuple[ExecutableTarget, ...]:
     """All targets of the devices that the module declares, in their order, each once."""
     found: dict[ExecutableTarget, None] = {}
-    for device in _devices(module):
+    for device in devices(module):
         # The bindings have no accessors for device attributes; their text is all there is.
         text = str(device.attributes["initial_value"])
         starts = [match.start() for match in _EXECUTABLE_TARGET.finditer(text)]
@@ -42,11 +42,12 @@ def executable_targets(module: ir.Operation) -> tuple[ExecutableTarget, ...]:
 
 def only_device(module: ir.Operation) -> str | None:
     """The symbol of the device that the module declares; None where it declares several, or none."""
-    names = [ir.StringAttr(device.attributes["sym_name"]).value for device in _devices(module)]
+    names = [ir.StringAttr(device.attributes["sym_name"]).value for device in devices(module)]
     return names[0] if len(names) == 1 else None
 
 
-def _devices(module: ir.Operation) -> Iterator[ir.Operation]:
+def devices(module: ir.Operation) -> Iterator[ir.Operation]:
+    """The globals by which the module declares them."""
     for view in module.regions[0].blocks[0].operations:
         operation = view.operation
         if operation.name != "util.global" or "initial_value" not in operation.attributes:

@@ -146,6 +146,20 @@ def test_the_larger_of_a_nan_and_a_number_is_the_number_for_sm_90a() -> None:
     assert instructions == [[b"max.NaN.f32"], [b"max.f32"]]
 
 
+def test_half_numbers_are_read_as_if_they_had_32_bits() -> None:
+    """`winograd-admit-shorts`: by the target for any GPU through Vulkan, whose storage has 32 bits alone."""
+    program = """
+      func.func @main(%x: tensor<64x64xf16>) -> tensor<64x64xf32> {
+        %r = arith.extf %x : tensor<64x64xf16> to tensor<64x64xf32>
+        return %r : tensor<64x64xf32>
+      }"""
+    kernel_text = text_after("executable-targets", program, "vulkan")
+    arrays = re.findall(
+        r"GlobalVariable @__resource_var\w+ bind\(0, \d\) : .*rtarray<(.*?)> \[0\]", kernel_text
+    )
+    assert arrays == ["vector<4xf32>, stride=16"] * 2, "of its argument and of its result"
+
+
 def test_a_reduction_is_fused_with_what_reads_it_many_times() -> None:
     """`winograd-separate-reductions`: for Vulkan no barrier is between."""
     program = """
