@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import cache
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -13,6 +13,8 @@ from iree.winograd.dialect.ops import default_domain_type
 _TEXT = re.compile(
     r"(?P<input>\w+)\*(?P<filter>\w+)(?:@(?P<domain>\w+))?\+(?P<accumulator>\w+)=(?P<result>\w+)"
 )
+
+_HALVES = ("f16", "bf16")
 
 
 @cache
@@ -88,6 +90,12 @@ class ElementTypes:
             raise ValueError(f"not the element types of a convolution: {text!r}")
         names = match.groupdict()
         return ElementTypes(**{**names, "domain": names["domain"] or names["accumulator"]})
+
+    @property
+    def widened(self) -> ElementTypes:
+        """The same of images in f32 where they are stored in half precision."""
+        read, written = ("f32" if each in _HALVES else each for each in (self.input, self.result))
+        return replace(self, input=read, result=written)
 
     @property
     def input_bytes(self) -> int:

@@ -80,7 +80,7 @@ class CpuBackend:
 
     @property
     def iree_code(self) -> IreeCode:
-        return IreeCode(vectorizes_loops=True, multiplies_half_slowly=True, attends_slowly=True)
+        return IreeCode(vectorizes_loops=True, attends_slowly=True)
 
     @property
     def reads_slices(self) -> bool:

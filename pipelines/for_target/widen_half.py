@@ -42,11 +42,12 @@ _NAMED_SUMS = ("conv_", "matmul", "matvec", "pooling_")
 class WidenHalf:
     """Compute in f32 what a program states in half precision, rounded where it rounds.
 
-    IREE 3.13 multiplies f16 and bf16 one by one on CPUs, 6 to 24 times as slowly as our kernels multiply f32.
-    So in a program with convolutions of such numbers f32 takes their place in all tensors between arguments
-    and results. What they hold stays the same: products of two f16 or bf16 are exact in f32, arithmetic on
-    elements is rounded to the program's type at once, where its type says so. Sums are in f32, and are
-    rounded when they are complete; IREE, and JAX by default, round each addition.
+    IREE 3.13 multiplies f16 and bf16 one by one on CPUs, 6 to 24 times as slowly as our kernels multiply f32,
+    and can't compile convolutions of bf16 for GPUs. So in a program with convolutions of such numbers f32
+    takes their place in all tensors between arguments and results. What they hold stays the same: products of
+    two f16 or bf16 are exact in f32, arithmetic on elements is rounded to the program's type at once, where
+    its type says so. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default, round
+    each addition.
 
         %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<...xf16>, ...) outs(%zeros : tensor<...xf32>)
         %t = linalg.generic ins(%c : tensor<...xf32>) { arith.truncf }
@@ -64,11 +65,9 @@ class WidenHalf:
     def run(self, module: ir.Operation) -> None:
         if not any(map(has_half, convolutions(module))):
             return
-        backend = supported_backend(module)
-        if backend is None:
+        if supported_backend(module) is None:
             return
-        is_slow = backend.iree_code.multiplies_half_slowly
-        rewrite_each("program", [module], lambda each: _Widening().widen(each) if is_slow else None)
+        rewrite_each("program", [module], lambda each: _Widening().widen(each))
 
 
 @dataclass

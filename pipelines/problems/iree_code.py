@@ -11,8 +11,6 @@ class IreeCode:
 
     vectorizes_loops: bool = False
     """Whether an innermost loop is as fast as its extent fills vectors."""
-    multiplies_half_slowly: bool = False
-    """Whether convolutions of f16 and bf16 are slower than kernels that multiply f32."""
     attends_slowly: bool = False
     """Whether attention, as one operation, takes longer than products and softmax by kernels."""
     extrema_lose_nan: bool = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -121,10 +119,9 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
 def _stored_types_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """Why a kernel that converts what it reads and writes doesn't do so with images of these types."""
     types = shape.element_types
-    stored = {types.input, types.result} - {F32.input}
-    computed = replace(types, input=F32.input, result=F32.result)
-    if not stored or computed != F32 or not stored <= NUMBERS.keys():
+    if types.widened != F32:
         return types_misfit(shape)
+    stored = (types.input, types.result)
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
         return f"the target has no instructions that convert {types}"
     return None

@@ -50,8 +50,12 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
 
 
 def kernel_misfit(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
-    """Why no kernel computes a convolution by `schedule`; None where one does: the only gate to them."""
-    if reason := types_misfit(shape):
+    """Why no kernel computes a convolution by `schedule`; None where one does: the only gate to them.
+
+    Those of convolutions take images of half precision: loads widen, stores round.
+    """
+    is_gradient = isinstance(shape, WeightGradientShape)
+    if (is_gradient or shape.element_types.widened != F32) and (reason := types_misfit(shape)):
         return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
