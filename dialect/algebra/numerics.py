@@ -88,6 +88,8 @@ class Accumulation:
     """What both factors of a product are rounded to before, None for neither; products are exact then."""
     filter_type: str | None = None
     """What transformed filters alone are rounded to."""
+    exact_products: bool = False
+    """Whether the one product is of numbers that rounding doesn't change."""
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -102,7 +104,7 @@ class Accumulation:
         """Of a product before it is summed, in roundings of the type of sums, beside that of itself."""
         factors = (self.operand_type, self.filter_type or self.operand_type)
         if factors == (None, None):
-            return _PRODUCT_VARIANCES[self.matrix_products]
+            return 0.0 if self.exact_products else _PRODUCT_VARIANCES[self.matrix_products]
         return sum((_unit_roundoff(each) / UNIT_ROUNDOFF["float32"]) ** 2 for each in factors if each)
 
     @property
@@ -184,16 +186,17 @@ def predicted_error(
     filter_type: str | None = None,
     result_type: str | None = None,
     exact_filter: bool = True,
+    exact_products: bool = False,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
     `channels` (of a group) times `views` products are summed in blocks of `reduction_block`, all in one
     block by default, or as `Accumulation` says of `matrix_products`, whether they are `joined`, and of what
     transformed operands are rounded to, their `operand_type`, or filters alone, their `filter_type`. Results
-    are rounded to `result_type`, if to any. Without an
-    `exact_filter` its transform is rounded after each operation, as one that is known only at run time. The
-    largest error of n outputs is about sqrt(pi ln n) times the mean error. m = p = (1, ..., 1) with one view
-    per filter tap is the direct convolution.
+    are rounded to `result_type`, if to any. With `exact_products` the operands of one matrix product are of
+    half precision as they are. Without an `exact_filter` its transform is rounded after each operation, as
+    one that is known only at run time. The largest error of n outputs is about sqrt(pi ln n) times the mean
+    error. m = p = (1, ..., 1) with one view per filter tap is the direct convolution.
 
     Raises ValueError for sizes below one, ranks that differ or an unknown type.
     """
@@ -201,7 +204,7 @@ def predicted_error(
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
     accumulation = Accumulation(
-        channels * views, reduction_block, matrix_products, joined, operand_type, filter_type
+        channels * views, reduction_block, matrix_products, joined, operand_type, filter_type, exact_products
     )
     error = predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
     return error if result_type is None else hypot(error, rounding_error(result_type))

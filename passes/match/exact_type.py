@@ -23,19 +23,18 @@ _MOVING = (
 
 
 def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
-    """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known.
-
-    The filter is a constant.
-    """
+    """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known."""
     half = _held_type(image)
-    while half is not None and (definition := defining_operation(filters)) is not None:
-        if definition.name == "arith.constant":
-            elements = constant_elements(definition)
-            return str(half) if elements is not None and holds(half, elements) else None
-        if definition.name not in _MOVING:
-            return None
+    definition = defining_operation(filters)
+    while definition is not None and definition.name in _MOVING:
         filters = definition.operands[0]
-    return None
+        definition = defining_operation(filters)
+    if half is None or definition is None:
+        return None
+    if definition.name != "arith.constant":
+        return str(half) if _held_type(filters) == half else None
+    elements = constant_elements(definition)
+    return str(half) if elements is not None and holds(half, elements) else None
 
 
 def rounded_result_type(result: ir.Value) -> str | None:

@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.exact_type import exact_type
+from iree.winograd.passes.match.exact_type import exact_type, rounded_result_type
 from iree.winograd.passes.match.groups import merging_pixels, reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -37,8 +37,10 @@ class Matmul:
     def problem(self) -> MatmulProblem:
         """What is to be computed."""
         types = ElementTypes.of_operation(self.operation)
-        exact = exact_type(self.rows, self.matrix)
-        return MatmulProblem.multiplying(self.pixels, self.input_channels, self.output_channels, types, exact)
+        exact, rounded = exact_type(self.rows, self.matrix), rounded_result_type(self.operation.results[0])
+        return MatmulProblem.multiplying(
+            self.pixels, self.input_channels, self.output_channels, types, exact, rounded
+        )
 
     @property
     def rows(self) -> ir.Value:

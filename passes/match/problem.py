@@ -21,7 +21,7 @@ _TEXT = re.compile(
 )
 _MATMUL_TEXT = re.compile(
     r"(?P<pixels>\d+(?:x\d+)+)x(?P<channels>\d+)->(?P<output_channels>\d+) matmul (?P<element_types>[^\s,]+)"
-    r"(?:, operands of (?P<exact_type>\w+))?"
+    r"(?:, operands of (?P<exact_type>\w+))?(?:, result of (?P<rounded_type>\w+))?"
 )
 
 _WEIGHT_GRADIENT = "weight gradient of "
@@ -126,6 +126,7 @@ class ConvolutionProblem:
                 int(matmul["output_channels"]),
                 ElementTypes.parse(matmul["element_types"]),
                 matmul["exact_type"],
+                matmul["rounded_type"],
             )
         match = _TEXT.fullmatch(text)
         if match is None:
@@ -256,7 +257,8 @@ class MatmulProblem(ConvolutionProblem):
     def __str__(self) -> str:
         image = "x".join(map(str, (self.batch, *self.input_size, self.input_channels)))
         exact = "" if self.exact_type is None else f", operands of {self.exact_type}"
-        return f"{image}->{self.output_channels} matmul {self.element_types}{exact}"
+        rounded = "" if self.rounded_type is None else f", result of {self.rounded_type}"
+        return f"{image}->{self.output_channels} matmul {self.element_types}{exact}{rounded}"
 
     @property
     def rows(self) -> int:
@@ -270,6 +272,7 @@ class MatmulProblem(ConvolutionProblem):
         output_channels: int,
         element_types: ElementTypes = F32,
         exact_type: str | None = None,
+        rounded_type: str | None = None,
     ) -> MatmulProblem:
         """The product of the pixels of an image, N x H..., and a matrix of `channels` x `output_channels`."""
         batch, *input_size = pixels
@@ -287,6 +290,7 @@ class MatmulProblem(ConvolutionProblem):
             output_channels=output_channels,
             element_types=element_types,
             exact_type=exact_type,
+            rounded_type=rounded_type,
         )
 
 

@@ -67,10 +67,16 @@ class Schedule:
             return self.multiplied_type
         return "f16" if self.matrix_products == 1 else "f32"
 
-    @property
-    def rounds_operands(self) -> bool:
-        """Whether operands lose accuracy: that is for those who ask for it."""
-        return self.matrix_products == 1
+    def keeps_operands(self, exact_type: str | None, *, are_transformed: bool) -> bool:
+        """Whether operands lose no accuracy when they are multiplied, whose numbers are all of `exact_type`.
+
+        One product on matrix units is of numbers that are scaled by powers of two and rounded to fp16, which
+        changes none of f16 and bf16 that counts: what is 2^-27 of the largest of a row keeps all of f16's 11
+        bits, what is 2^-30 of it all of bf16's 8. Transformed ones have more bits.
+        """
+        if self.matrix_products == 1:
+            return exact_type is not None and not are_transformed
+        return self.rounded_type(exact_type) is None
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.decomposition import Decomposition
+from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem
 
 Shape = TypeVar("Shape", bound="ConvolutionShape")
@@ -58,6 +59,10 @@ class ConvolutionShape(ConvolutionProblem):
     def with_batch(self: Shape, batch: int) -> Shape:
         """The same of so many images."""
         return self if batch == self.batch else self._with(batch=batch)
+
+    def with_element_types(self: Shape, types: ElementTypes) -> Shape:
+        """The same of numbers of these types."""
+        return self if types == self.element_types else self._with(element_types=types)
 
     def _with(self: Shape, **changed: Any) -> Shape:
         asked = tuple(changed.items())

@@ -135,13 +135,17 @@ def candidate(
     else:
         stage_seconds = space.stage_seconds(convolution_shape(problem, implementation.algorithm), schedule)
     error = implementation_error(problem, implementation)
-    rounds = schedule.rounds_operands or schedule.rounded_type(problem.exact_type) is not None
-    return Candidate(implementation, stage_seconds, error, measured_seconds, rounds)
+    keeps = _keeps_operands(problem, implementation.algorithm, schedule)
+    return Candidate(implementation, stage_seconds, error, measured_seconds, not keeps)
 
 
 def implementation_error(problem: ConvolutionProblem, implementation: Implementation) -> float:
     """The predicted error of an algorithm by the sums and products of a schedule."""
     return algorithm_error(problem, implementation.algorithm, implementation.schedule)
+
+
+def _keeps_operands(problem: ConvolutionProblem, algorithm: Algorithm, schedule: Schedule) -> bool:
+    return schedule.keeps_operands(problem.exact_type, are_transformed=not algorithm.is_direct)
 
 
 def error_limit(
@@ -212,6 +216,7 @@ def algorithm_error(
         schedule is not None and schedule.joins_sums,
         None if rounded is None else _OPERAND_TYPES[rounded],
         not problem.runtime_filter,
+        schedule is not None and _keeps_operands(problem, algorithm, schedule),
     )
 
 
@@ -233,6 +238,7 @@ def _cached_error(
     joined: bool,
     operand_type: str | None,
     exact_filter: bool,
+    keeps_operands: bool,
 ) -> float:
     return predicted_error(
         m,
@@ -244,4 +250,5 @@ def _cached_error(
         joined=joined,
         operand_type=operand_type,
         exact_filter=exact_filter,
+        exact_products=keeps_operands and matrix_products == 1,
     )

@@ -128,8 +128,12 @@ class SelectAlgorithm:
         set_origin(layer.operation, Unit(PASS_NAME, layer.kind, layer.number))
         set_schedule(layer.operation, chosen.schedule)
         problem = decision.problem
-        rounds = chosen.schedule.multiplied_type is not None
-        if problem is not None and rounds and chosen.schedule.rounded_type(problem.exact_type) is None:
+        are_transformed = not chosen.algorithm.is_direct
+        if (
+            problem is not None
+            and chosen.product_type != "f32"
+            and chosen.schedule.keeps_operands(problem.exact_type, are_transformed=are_transformed)
+        ):
             layer.operation.attributes[KEEPS_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
     def _report(self, layer: Layer, decision: Decision) -> None:

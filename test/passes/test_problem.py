@@ -41,9 +41,19 @@ def test_the_text_is_read_back(problem: ConvolutionProblem) -> None:
     assert ConvolutionProblem.parse(str(problem)) == problem
 
 
-@given(st.lists(st.integers(1, 64), min_size=2, max_size=4), st.integers(1, 512), st.integers(1, 512))
-def test_the_text_of_a_product_is_read_back(pixels: list[int], channels: int, columns: int) -> None:
-    problem = MatmulProblem.multiplying(tuple(pixels), channels, columns)
+@given(
+    st.lists(st.integers(1, 64), min_size=2, max_size=4),
+    st.integers(1, 512),
+    st.integers(1, 512),
+    st.sampled_from((None, "f16", "bf16")),
+    st.sampled_from((None, "f16", "bf16")),
+)
+def test_the_text_of_a_product_is_read_back(
+    pixels: list[int], channels: int, columns: int, exact: str | None, rounded: str | None
+) -> None:
+    problem = MatmulProblem.multiplying(
+        tuple(pixels), channels, columns, exact_type=exact, rounded_type=rounded
+    )
     assert problem.rows == prod(pixels)
     assert ConvolutionProblem.parse(str(problem)) == problem
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.pipelines.problems.shape import Shape
 
 DYNAMIC_BATCH = 64
@@ -9,5 +11,11 @@ DYNAMIC_BATCH = 64
 
 
 def representative(shape: Shape) -> Shape:
-    """`shape` with representative sizes in place of those that are known only at run time."""
+    """`shape` with representative sizes in place of those that are known only at run time.
+
+    Images whose numbers are all of half precision are taken to be stored so.
+    """
+    types = shape.element_types
+    stored = replace(types, input=shape.exact_type or types.input, result=shape.rounded_type or types.result)
+    shape = shape.with_element_types(stored)
     return shape.with_batch(DYNAMIC_BATCH) if shape.batch is None else shape

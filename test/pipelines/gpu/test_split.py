@@ -25,7 +25,7 @@ from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from iree.winograd.pipelines.selection.prediction import predict
+from iree.winograd.pipelines.selection.prediction import error_limit, predict
 from scheduled_program import ScheduledProgram
 from wide import sampled
 
@@ -87,6 +87,19 @@ def test_rounded_filters_are_in_the_same_order_without_low_parts() -> None:
         expect_within(read, exact[:, r, k], 2.0**-11 * np.abs(exact[:, r, k]))
 
 
+@pytest.mark.parametrize(("bits", "smallest"), [(11, -27), (8, -30)])
+def test_scaled_numbers_of_half_precision_stay_what_they_are(bits: int, smallest: int) -> None:
+    """Of f16, and of bf16, down to so small a part of the largest; below that to 2^-38 of it."""
+    generator = np.random.default_rng(0)
+    exponents = generator.integers(-45, 1, 10000)
+    numbers = np.ldexp(generator.integers(1 << (bits - 1), 1 << bits, 10000), exponents - bits)
+    for largest in (1.0, 2.0**-100, 2.0**90):
+        scaled = largest * numbers / scale_of(np.array([largest], np.float32))
+        error = np.abs(scaled.astype(np.float16).astype(np.float64) - scaled) / 2.0**13
+        assert error[exponents > smallest].max() == 0
+        assert error.max() <= 2.0**-38
+
+
 @pytest.mark.parametrize(("channels", "outputs", "groups"), [(40, 72, 1), (36, 40, 2)])
 def test_packed_filters_are_in_the_order_of_reading(channels: int, outputs: int, groups: int) -> None:
     shape = _shape(channels, outputs, groups=groups)
@@ -127,6 +140,30 @@ def test_the_error_of_rounded_numbers_is_as_predicted(terms: int) -> None:
     error = np.abs(rounded - exact).sum() / np.abs(exact).sum()
     predicted = predicted_error((1,), (1,), terms, matrix_products=1)
     assert predicted / 1.3 <= error <= predicted * 1.3
+
+
+@pytest.mark.parametrize("terms", [256, 4096])
+def test_the_error_of_numbers_that_are_halves_is_that_of_their_sums(terms: int) -> None:
+    generator = np.random.default_rng(0)
+    rows, columns = (generator.standard_normal((2000, terms)).astype(np.float16) for _ in range(2))
+    products = _products(rows, columns)
+    exact = products.sum(axis=1)
+    error = np.abs(_truncated_sums(products) - exact).sum() / np.abs(exact).sum()
+    predicted = predicted_error((1,), (1,), terms, matrix_products=1, exact_products=True)
+    assert predicted / 1.7 <= error <= predicted * 1.7
+
+
+def test_numbers_that_are_halves_are_multiplied_once() -> None:
+    """Transformed they have more bits: those are split, as others are."""
+    space = GpuBackend(MATRIX_UNITS).search_space(default_gpu_machine("sm_80"))
+    convolution = "32x28x28x128->128 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    for operands, multiplied in (("", {0, 3}), (", operands of bf16, result of bf16", {0, 1, 3})):
+        problem = ConvolutionProblem.parse(convolution + operands)
+        limit = error_limit(problem, space, None, None)
+        kept = [each.implementation for each in predict(problem, space) if each.keeps(limit)]
+        direct = {each.schedule.matrix_products for each in kept if each.algorithm.is_direct}
+        assert direct == multiplied
+        assert all(each.algorithm.is_direct for each in kept if each.schedule.matrix_products == 1)
 
 
 def test_other_numbers_of_products_are_an_error() -> None:
