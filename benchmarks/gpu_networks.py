@@ -1,13 +1,15 @@
 """Whole networks on a GPU as users call them: `torch.compile(backend="winograd")` beside Inductor.
 
     python -m benchmarks.gpu_networks --jobs 7 --budget 250 --output build/gpu-networks.json
+    python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
 Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-overhead"`),
-with those in fp16 too, channels last and with cuDNN's own search. Each network and batch has a process of its
-own. These compile side by side; what they time they time in turns, one process at once, on a GPU that was
-kept busy before. Milliseconds are of a call that waits for its end, and of one of several that follow each
-other. Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
+with those in fp16 too, channels last and with cuDNN's own search. With `--types f16` or `bf16` the network is
+of that type in all tools, and `eager_error` is that of torch in it. Each network, batch and type has its own
+process. These compile side by side; what they time they time in turns, one process at once, on a GPU that
+was kept busy before. Milliseconds are of a call that waits for its end, and of one of several in a chain.
+Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
 backend leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
 that the output already has are skipped, so that a run can be continued.
 """
@@ -60,6 +62,7 @@ class Task:
 
     network: str
     batch: int
+    type: str
     device: str
     rounds: int
     burst_seconds: float
@@ -71,7 +74,8 @@ class _Tool:
     """What compiles a network, and the numbers that it computes with."""
 
     options: Mapping[str, Any]
-    dtype: str = "float32"
+    dtype: str | None = None
+    """None for the network's own."""
     tf32: bool = True
     layout: str = "channels_last"
 
@@ -84,6 +88,13 @@ _TOOLS: Mapping[str, _Tool] = MappingProxyType(
         HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
     }
 )
+_TYPES: Mapping[str, str] = MappingProxyType({"f32": "float32", "f16": "float16", "bf16": "bfloat16"})
+"""Torch's names of the types of networks."""
+
+
+def _tools(type_: str) -> Mapping[str, _Tool]:
+    """What networks of a type are measured by: of those of half precision without tools of another type."""
+    return {name: each for name, each in _TOOLS.items() if type_ == "f32" or each.dtype is None}
 
 
 @dataclass
@@ -108,6 +119,7 @@ def main() -> None:
     )
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
+    parser.add_argument("--types", nargs="+", choices=_TYPES, default=["f32"])
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")
@@ -120,16 +132,18 @@ def main() -> None:
     # Small batches first: each network has been called once before any is for the second time.
     counts = [options.batches or batches(NETWORKS[name]) for name in options.networks]
     subjects = {
-        f"{name} x{batch}": (name, batch)
+        f"{name} x{batch}" + ("" if type_ == "f32" else f" {type_}"): (name, batch, type_)
         for turn in range(max(map(len, counts)))
         for name, of_network in zip(options.networks, counts, strict=True)
         for batch in of_network[turn : turn + 1]
+        for type_ in options.types
     }
     with tempfile.TemporaryDirectory() as folder:
 
         def call(subject: str, processors: frozenset[int]) -> None:
-            network, batch = subjects[subject]
-            row = {"network": network, "batch": batch, **_row(network, batch, options, folder, processors)}
+            network, batch, type_ = subjects[subject]
+            task = Task(network, batch, type_, options.device, options.rounds, options.burst, folder)
+            row = {"network": network, "batch": batch, "type": type_, **_row(task, options.limit, processors)}
             results.add(subject, row)
             print(f"{subject}: {_summary(row)}", flush=True)
 
@@ -142,11 +156,8 @@ def main() -> None:
     print("\n".join(called_networks([{TITLE: results.rows}])))
 
 
-def _row(
-    network: str, batch: int, options: argparse.Namespace, folder: str, processors: frozenset[int]
-) -> dict[str, Any]:
-    task = Task(network, batch, options.device, options.rounds, options.burst, folder)
-    limits = Limits(options.limit, processors=processors)
+def _row(task: Task, seconds: float, processors: frozenset[int]) -> dict[str, Any]:
+    limits = Limits(seconds, processors=processors)
     outcome = run_isolated("benchmarks.gpu_networks", asdict(task), limits=limits)
     *_, row = [{}, *outcome.messages]
     return row if outcome.failure is None else {**row, "failure": outcome.failure}
@@ -159,13 +170,13 @@ def _summary(row: Mapping[str, Any]) -> str:
     ]
     parts += [f"{name}: {each['failure'][:200]}" for name, each in tools.items() if "failure" in each]
     if "error" in tools.get(OURS, {}):
-        parts.append(f"error {tools[OURS]['error']:.1e}, fp32's {row['eager_error']:.1e}")
+        parts.append(f"error {tools[OURS]['error']:.1e}, torch's {row['eager_error']:.1e}")
     parts += [str(warning)[:200] for warning in row.get("left", ())]
     return "; ".join([*parts, *([row["failure"]] if "failure" in row else [])])
 
 
 def _work(task: Task) -> None:
-    own = str(Path(task.folder, f"{task.network}-{task.batch}"))
+    own = str(Path(task.folder, f"{task.network}-{task.batch}-{task.type}"))
     keep_our_cache_in(own)
     keep_inductors_cache_in(own, INDUCTOR)
     import torch
@@ -175,11 +186,12 @@ def _work(task: Task) -> None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.backends.cudnn.benchmark = True
-    allow_compilations(len(_TOOLS))
-    network = NETWORKS[task.network]
+    tools = _tools(task.type)
+    allow_compilations(len(tools))
+    network, type_ = NETWORKS[task.network], getattr(torch, _TYPES[task.type])
     model = network.calibrated()
-    images = network.input(task.batch).to(task.device)
-    model = model.to(task.device)
+    images = network.input(task.batch).to(task.device, type_)
+    model = model.to(task.device, type_)
     row = _Row({"device": device_name(task.device), "torch": torch.__version__})
     _allow_tf32(False)
     with alone(task.folder, task.device):
@@ -188,7 +200,7 @@ def _work(task: Task) -> None:
         torch.cuda.empty_cache()
     row.tell()
     runs = {}
-    for name, tool in _TOOLS.items():
+    for name, tool in tools.items():
         record = row.tools[name] = {}
         begin = time.perf_counter()
         try:
@@ -214,7 +226,8 @@ def _prepared(tool: _Tool, model: torch.nn.Module, images: torch.Tensor) -> Call
     """A call of the model, compiled and on images as the tool takes them."""
     import torch
 
-    memory_format, dtype = getattr(torch, tool.layout), getattr(torch, tool.dtype)
+    memory_format = getattr(torch, tool.layout)
+    dtype = images.dtype if tool.dtype is None else getattr(torch, tool.dtype)
     own = copy.deepcopy(model).to(dtype=dtype, memory_format=memory_format)
     given = images.to(dtype=dtype, memory_format=memory_format)
     compiled = torch.compile(own, **tool.options)

@@ -221,7 +221,7 @@ def _called(row: Mapping[str, Any], over_tf32: float | None, over_fp16: float | 
         return "failed" if "failure" in known else number(known.get(fact), ".2f")
 
     return [
-        f"`{row['network']}`",
+        f"`{row['network']}`" + (f" {row['type']}" if row.get("type", "f32") != "f32" else ""),
         str(row["batch"]),
         "failed" if "failure" in row and not tools.get("winograd") else cell("winograd"),
         *map(cell, _CALLED),

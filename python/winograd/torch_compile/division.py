@@ -38,11 +38,9 @@ _ELEMENT_TYPES = frozenset(
     )
 )
 """What programs take and give; of 64-bit floats IREE would make those of 32 bits."""
-_CONVOLVED = {
-    "cpu": frozenset((torch.bfloat16, torch.float16, torch.float32)),
-    "cuda": frozenset((torch.float32,)),
-}
-"""By the kind of device, the types that our kernels convolve."""
+_CONVOLVED = frozenset((torch.bfloat16, torch.float16, torch.float32))
+"""The types that our kernels convolve, on the kinds of devices that there are some for."""
+_DEVICES = ("cpu", "cuda")
 
 
 @dataclass(frozen=True)
@@ -220,7 +218,7 @@ def is_convolution(node: Node) -> bool:
     if node.target is not CONVOLUTION:
         return False
     value = node.meta["val"]
-    return value.dtype in _CONVOLVED.get(value.device.type, ())
+    return value.dtype in _CONVOLVED and value.device.type in _DEVICES
 
 
 def _fuse(

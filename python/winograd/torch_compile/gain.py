@@ -20,10 +20,14 @@ GPU_CALL_SECONDS = 5e-4
 """The same on a GPU, which torch's kernels are done on before, and which waits for the next ones after."""
 
 
-def reason_for_device(device: torch.device) -> str | None:
-    """Why the fallback is to compute all convolutions of a step on `device`, if it is."""
+def reason_for_device(device: torch.device, type_: torch.dtype) -> str | None:
+    """Why the fallback is to compute all convolutions of a step of a type on `device`, if it is."""
     convolutions: Any = torch.backends.cudnn
-    if device.type == "cuda" and convolutions.conv.fp32_precision == "tf32":
+    if device.type != "cuda":
+        return None
+    if type_ != torch.float32:
+        return f"torch multiplies {type_} on matrix units, and ours aren't known to be faster in training"
+    if convolutions.conv.fp32_precision == "tf32":
         return "torch rounds to TF32, as torch.backends.cudnn.conv.fp32_precision has it, which is faster"
     return None
 

@@ -11,8 +11,11 @@ from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 
-@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
-def test_parts_on_a_gpu_are_lowered_for_it(architecture: str) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "type_"),
+    [("sm_80", torch.float32), ("sm_90a", torch.float32), ("sm_90a", torch.bfloat16)],
+)
+def test_parts_on_a_gpu_are_lowered_for_it(architecture: str, type_: torch.dtype) -> None:
     """What precedes the GPU itself: fake tensors need none."""
 
     def convolution(image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
@@ -20,10 +23,10 @@ def test_parts_on_a_gpu_are_lowered_for_it(architecture: str) -> None:
         return torch.relu(sums)
 
     with FakeTensorMode():
-        image, filters = (torch.empty(2, 4, size, device="cuda:0") for size in (12, 3))
+        image, filters = (torch.empty(2, 4, size, dtype=type_, device="cuda:0") for size in (12, 3))
         graph = make_fx(convolution)(image, filters)
     names = [node.name for node in graph.graph.find_nodes(op="placeholder")]
-    known = {names[1]: torch.randn(2, 4, 3)}
+    known = {names[1]: torch.randn(2, 4, 3, dtype=type_)}
     device = part_device(torch.device("cuda", 0), f"cuda:{architecture}")
     division = divide(graph, known, device.torch, 1, True, lambda part: False)
     assert (division.rejections, division.rest, device.uri) == ((), (), "cuda://0")
@@ -32,8 +35,7 @@ def test_parts_on_a_gpu_are_lowered_for_it(architecture: str) -> None:
     assert winograd.compile(part.model, target=device.target, strict=True)
 
 
-@pytest.fixture
-def cuda_graph() -> GraphModule:
+def step_graph(type_: torch.dtype) -> GraphModule:
     """A convolution and its gradients on a GPU; fake tensors need none."""
 
     def step(image: torch.Tensor, filters: torch.Tensor) -> tuple[torch.Tensor, ...]:
@@ -43,8 +45,23 @@ def cuda_graph() -> GraphModule:
         return backward(outputs, image, filters, None, *window, [True, True, False])[:2]
 
     with FakeTensorMode():
-        image, filters = torch.empty(2, 8, 12, 12, device="cuda:0"), torch.empty(8, 8, 3, 3, device="cuda:0")
+        shapes = (2, 8, 12, 12), (8, 8, 3, 3)
+        image, filters = (torch.empty(shape, dtype=type_, device="cuda:0") for shape in shapes)
         return make_fx(step)(image, filters)
+
+
+@pytest.fixture
+def cuda_graph() -> GraphModule:
+    return step_graph(torch.float32)
+
+
+def test_torch_trains_in_half_precision() -> None:
+    device = torch.device("cuda", 0)
+    division = divide_training(
+        step_graph(torch.float16), device, (), lambda part: False, lambda part: None, fuses_rest=False
+    )
+    (rejection,) = division.rejections
+    assert not division.parts and "torch.float16 on matrix units" in rejection.reason
 
 
 def test_steps_of_training_are_lowered_for_a_gpu(cuda_graph: GraphModule) -> None:
