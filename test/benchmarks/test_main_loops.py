@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.main_loops import count_sums, product_loops
+import re
+
+import pytest
+
+from benchmarks.main_loops import LAYERS, Layer, assembly, count_sums, product_loops
 
 AARCH64 = """
 kernel:
@@ -40,3 +44,14 @@ def test_counts_products_and_no_transforms() -> None:
     """What a loop stores on the stack is spilled, not made."""
     assert [(len(body), count_sums(body)) for body in product_loops(AARCH64)] == [(6, 2), (5, 0)]
     assert [(len(body), count_sums(body)) for body in product_loops(X86)] == [(3, 1), (4, 0)]
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("layer", [LAYERS[1], LAYERS[6]], ids=str)
+def test_blocks_of_sums_that_leave_room_multiply_by_lanes(layer: Layer) -> None:
+    """A load for each element would keep them waiting: there are four elements in one of NEON's registers."""
+    loops = (loop for text in assembly(layer, "apple-m1") for loop in product_loops(text))
+    main_loop = max(loops, key=count_sums)
+    lanes = {found[1] for line in main_loop if (found := re.search(r"fmla.*\.s\[(\d)\]", line))}
+    assert lanes == {"0", "1", "2", "3"}
+    assert not any(re.search(r"\bld\w+\s+s\d+|\[sp\b", line) for line in main_loop)

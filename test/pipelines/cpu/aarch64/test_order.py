@@ -51,3 +51,11 @@ def test_an_emulator_lacks_what_its_processor_lacks() -> None:
     loaded = load_or_skip("cortex-a72", program, 2)
     with pytest.raises(GuestEndedError, match="SIGILL"):
         loaded(np.zeros((1, SIZE, SIZE, CHANNELS), np.float32))
+
+
+def test_a_program_for_x86_says_so_when_it_is_loaded() -> None:
+    program = iree.winograd.compile(SAMPLE.read_text(), target="cpu:haswell", threads=1)
+    with pytest.raises(
+        iree.winograd.LoadError, match="compiled for x86_64 processors, and this one is aarch64"
+    ):
+        load_or_skip("cortex-a72", program, 1)
