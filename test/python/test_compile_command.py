@@ -17,7 +17,7 @@ from iree.winograd.cli import main
 from iree.winograd.command_line.flags import ENABLE, OWN_FLAGS, OWN_PREFIX
 from iree.winograd.command_line.suggestion import most_similar
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
-from iree.winograd.commands.compile_program import options_parser
+from iree.winograd.commands.compile_program import divided, options_parser
 from small_programs import ADD, CONVOLUTION
 from wide import wide
 
@@ -206,3 +206,10 @@ def test_progress_on_a_terminal_is_a_line_that_goes(tmp_path: Path) -> None:
     assert any("reading the program" in part for part in line)
     assert line[-2].strip() == ""
     assert line[-1].startswith("net.vmfb: ") and last == "\n"
+
+
+def test_sizes_are_expected_in_order_or_by_names() -> None:
+    by_name = ["--size-hint", "height=48", "--size-hint=width=64"]
+    assert divided(by_name) == (["--size-hint=height=48", "--size-hint=width=64"], [])
+    in_order = f"--{OWN_PREFIX}size-hint=48,64"
+    assert divided(["--size-hint", "48,64"]) == divided([in_order]) == ([], [in_order])

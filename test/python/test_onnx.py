@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -117,7 +118,7 @@ def test_what_is_no_program_goes_to_the_standard_output(tmp_path: Path) -> None:
         (["net.onnx", "--target"], 2, "argument --target: expected one argument"),
         (["net.onnx", "--size=h"], 2, "argument --size: 'h' is not like height=224"),
         (["net.onnx", "--target=abacus"], 1, "target 'abacus' is not known"),
-        (["net.mlir", "--dynamic-batch"], 1, "--size and --dynamic-batch are for ONNX models"),
+        (["net.mlir", "--dynamic-batch"], 1, "--size, --size-hint and --dynamic-batch are for ONNX models"),
     ],
 )
 def test_bad_options_of_the_compile_command(
@@ -177,9 +178,24 @@ def test_a_batch_that_is_fixed_within() -> None:
         iree.winograd.import_onnx(model, dynamic_batch=True)
 
 
+@pytest.mark.parametrize(
+    ("hints", "expected"), [({"h": 20}, "?20x?20"), ({"w": 9, "h": 12}, "?12x?9"), ({"w": 31}, "?31x?31")]
+)
+def test_sizes_that_are_expected(hints: dict[str, int], expected: str, tmp_path: Path) -> None:
+    model = iree.winograd.import_onnx(convolution_model(("N", CHANNELS, "h", "w")), size_hint=hints)
+    program = iree.winograd.compile(model, report=tmp_path / "report.json", target="cpu:haswell")
+    (layer,) = json.loads((tmp_path / "report.json").read_text())["layers"]
+    assert f"x{expected}x{CHANNELS}->" in layer["problem"]["text"]
+    assert iree.winograd.load(program).main.signature.inputs == (
+        signature("image", None, CHANNELS, None, None),
+    )
+
+
 def test_sizes_that_no_input_has() -> None:
     with pytest.raises(ModelImportError, match="no input has a dimension 'height'; there is N"):
         iree.winograd.import_onnx(convolution_model(), sizes={"height": 3})
+    with pytest.raises(ModelImportError, match="no input has a dimension 'height'; there is N"):
+        iree.winograd.import_onnx(convolution_model(), size_hint={"height": 3})
 
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "3", 10**20])

@@ -366,7 +366,7 @@ def test_kernels_are_named_by_their_layers() -> None:
         (["net.vmfb", "--input", "a.png"], "input image is tensor<?x8x12x12xf32>, no image of one or three"),
         (["net.onnx", "--", "-o", "net.vmfb"], "'o' after -- is no flag that says how to compile"),
         (["net.onnx", "--", "--no-such-flag"], "Error parsing flags: option not found: no-such-flag"),
-        (["net.vmfb", "--size", "N=2"], "--size and --dynamic-batch are for ONNX models"),
+        (["net.vmfb", "--size", "N=2"], "--size, --size-hint and --dynamic-batch are for ONNX models"),
         (["net.onnx", "--size", "M=2"], "no input has a dimension 'M'; there is N"),
     ],
 )

@@ -304,7 +304,10 @@ def test_impossible_options_end_the_command(
         (["--device=local-task", "--machine=machine.json"], "machine.json"),
         (["--device=local-task"], "network.mlir"),
         (["--device=local-task", "--scheduler=nonsense"], "nonsense"),
-        (["--device=local-task", "--size=h=12"], "--size and --dynamic-batch are for ONNX models"),
+        (
+            ["--device=local-task", "--size=h=12"],
+            "--size, --size-hint and --dynamic-batch are for ONNX models",
+        ),
     ],
 )
 def test_what_the_tuner_refuses_is_an_error_of_the_command(

@@ -45,8 +45,14 @@ if TYPE_CHECKING:
 PROGRAM = "iree-winograd compile"
 _TARGET_FLAGS = ("iree-hal-target-", "iree-hal-local-target-")
 """What flags that say what to compile for contain."""
-SHORT_FLAGS = {flag.removeprefix(OWN_PREFIX): flag for flag in OWN_FLAGS if flag != ENABLE}
-"""Our flags of `iree-compile` by their names here, without dashes."""
+_SIZE_HINT = "size-hint"
+"""A flag of `iree-compile` that takes sizes in order, here also by the names that an ONNX model has."""
+SHORT_FLAGS = {
+    name: flag
+    for flag in OWN_FLAGS
+    if flag != ENABLE and (name := flag.removeprefix(OWN_PREFIX)) != _SIZE_HINT
+}
+"""The other flags of ours of `iree-compile` by their names here, without dashes."""
 _GROUPS: dict[str, dict[str, str | None]] = {
     "how layers are computed": {
         "threads": "N",
@@ -81,7 +87,7 @@ def run(arguments: Sequence[str]) -> int:
     goes to the standard output.
     """
     parser = options_parser()
-    own, rest = _divide(list(expand_response_files(arguments)))
+    own, rest = divided(list(expand_response_files(arguments)))
     if not arguments or HELP_FLAGS & set(rest):
         parser.print_help(sys.stdout if arguments else sys.stderr)
         return 0 if arguments else 2
@@ -223,7 +229,7 @@ def _option_names() -> Collection[str]:
     return [name.lstrip("-") for action in options_parser()._actions for name in action.option_strings]
 
 
-def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """What `options_parser` is to parse, each with its value, and the flags and inputs of `iree-compile`.
 
     Our flags are among the latter, by their names there.
@@ -249,7 +255,11 @@ def _divide(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         elif name in takes_value:
             if takes_value[name] and not equals and remaining:
                 argument = f"{name}={remaining.popleft()}"
-            own.append(argument)
+            given = argument.partition("=")[2]
+            if name == f"--{_SIZE_HINT}" and "=" not in given:
+                rest.append(f"--{OWN_PREFIX}{_SIZE_HINT}={given}")
+            else:
+                own.append(argument)
         else:
             rest.append(argument)
     return own, rest

@@ -58,20 +58,22 @@ def import_onnx(
     *,
     dynamic_batch: bool = False,
     sizes: Mapping[str, int] | None = None,
+    size_hint: Mapping[str, int] | None = None,
     entry: str = "main",
 ) -> ImportedModel:
     """Import an ONNX model, given as a file, with its external data beside it, or as what `onnx` loaded.
 
     Its graph becomes the function `entry`; the signatures of the result have the names of its inputs and
     outputs, and so has the program that it is compiled to. Sizes that the model leaves open stay unknown
-    until the program runs, but for those of dimensions that it names, as in `sizes={"height": 224}`:
-    with such sizes most convolutions are rewritten on CPUs alone. With `dynamic_batch` the first dimension of
-    every input is unknown, whatever the model says. Operators are named by their nodes, or else
-    by the first of their outputs.
+    until the program runs, but for those of dimensions that it names, as in `sizes={"height": 224}`.
+    `size_hint={"height": 480}` says which size is expected of one that stays open, as `compile`'s option does
+    by position. With `dynamic_batch` the first dimension of every input is unknown, whatever the model says.
+    Operators are named by their nodes, or else by the first of their outputs.
 
     Raises `ModelImportError` when the package `onnx` is missing, the file isn't there or isn't an ONNX model,
-    no input has a dimension that `sizes` names, the model fixes a batch that is to be dynamic, or torch-mlir
-    has no lowering for one of its operators; `InvalidOptionError` for sizes that aren't positive integers.
+    no input has a dimension that `sizes` or `size_hint` names, the model fixes a batch that is to be dynamic,
+    or torch-mlir has no lowering for one of its operators; `InvalidOptionError` for sizes that aren't
+    positive integers.
     """
     try:
         from iree.winograd.importers import onnx_importer
@@ -79,4 +81,4 @@ def import_onnx(
         raise ModelImportError(
             f"importing ONNX models needs onnx (`pip install iree-winograd[onnx]`): {error}"
         ) from error
-    return onnx_importer.lower(onnx_importer.read(model), dynamic_batch, sizes or {}, entry)
+    return onnx_importer.lower(onnx_importer.read(model), dynamic_batch, sizes or {}, size_hint or {}, entry)

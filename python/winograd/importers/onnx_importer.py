@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from numbers import Integral
 from os import PathLike, fspath
 from pathlib import Path
@@ -61,18 +62,26 @@ def read(model: str | PathLike[str] | ModelProto) -> ModelProto:
     return loaded
 
 
-def lower(model: ModelProto, dynamic_batch: bool, sizes: Mapping[str, int], entry: str) -> ImportedModel:
+def lower(
+    model: ModelProto,
+    dynamic_batch: bool,
+    sizes: Mapping[str, int],
+    size_hint: Mapping[str, int],
+    entry: str,
+) -> ImportedModel:
     """`model`, which is changed, on linalg and tensors.
 
     Raises `ModelImportError` for sizes that the model doesn't have and where it can't be lowered, with the
     diagnostics of torch-mlir, and `InvalidOptionError` for sizes that aren't positive integers.
     """
+    _require_names(model.graph, {**sizes, **size_hint})
+    expected = _expected_sizes(model.graph, size_hint)
     batches = _set_sizes(model.graph, dynamic_batch, sizes)
     model = _prepared(model)
     require_input_types(model.graph)
     _require_types(model.graph)
     _require_dynamic(model.graph, batches)
-    return lowered(model, entry)
+    return replace(lowered(model, entry), size_hint=expected)
 
 
 def _prepared(model: ModelProto) -> ModelProto:
@@ -144,19 +153,9 @@ def _detach(graph: GraphProto) -> dict[str, bytes]:
 def _set_sizes(graph: GraphProto, dynamic_batch: bool, sizes: Mapping[str, int]) -> set[int]:
     """Gives the dimensions of inputs that are named in `sizes` these sizes, and makes batches unknown ones.
 
-    Returns the sizes that batches had. Raises `InvalidOptionError` for what can't be a size, and
-    `ModelImportError` for names that no dimension has.
+    Returns the sizes that batches had.
     """
-    for name, size in sizes.items():
-        if not isinstance(size, Integral) or not 1 <= size < _SIZE_LIMIT:
-            raise InvalidOptionError(f"the size of {name!r} must be a positive integer, got {size!r}")
-    initialized = {each.name for each in graph.initializer}
-    inputs = [each for each in graph.input if each.name not in initialized]
-    named = sorted({dim.dim_param for dim in _dimensions(inputs) if dim.dim_param})
-    for name in sizes:
-        if name not in named:
-            known = ", ".join(named) or "none that is named"
-            raise ModelImportError(f"no input has a dimension {name!r}; there is {known}")
+    inputs = _inputs(graph)
     if not sizes and not dynamic_batch:
         return set()
     for dim in _dimensions(inputs):
@@ -172,6 +171,43 @@ def _set_sizes(graph: GraphProto, dynamic_batch: bool, sizes: Mapping[str, int])
     for each in graph.output:
         each.type.tensor_type.ClearField("shape")
     return batches
+
+
+def _require_names(graph: GraphProto, sizes: Mapping[str, int]) -> None:
+    """Raises `InvalidOptionError` for what can't be a size, `ModelImportError` for names of no dimension."""
+    for name, size in sizes.items():
+        if not isinstance(size, Integral) or not 1 <= size < _SIZE_LIMIT:
+            raise InvalidOptionError(f"the size of {name!r} must be a positive integer, got {size!r}")
+    named = sorted({dim.dim_param for dim in _dimensions(_inputs(graph)) if dim.dim_param})
+    for name in sizes:
+        if name not in named:
+            known = ", ".join(named) or "none that is named"
+            raise ModelImportError(f"no input has a dimension {name!r}; there is {known}")
+
+
+def _expected_sizes(graph: GraphProto, size_hint: Mapping[str, int]) -> tuple[int, ...]:
+    """What is expected of the open dimensions of the first input that has one with a hint, but for the batch.
+
+    Empty without hints. A dimension without a hint is as large as the last one before it that has one, or
+    else the next.
+    """
+    for each in _inputs(graph):
+        opened = [dim.dim_param for dim in each.type.tensor_type.shape.dim[1:] if not dim.dim_value]
+        hints = [size_hint.get(name) for name in opened]
+        known = [hint for hint in hints if hint is not None]
+        if known:
+            last, sizes = known[0], []
+            for hint in hints:
+                last = last if hint is None else hint
+                sizes.append(last)
+            return tuple(sizes)
+    return ()
+
+
+def _inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """Those that the model is called with: a weight may be one of its inputs, too."""
+    initialized = {each.name for each in graph.initializer}
+    return [each for each in graph.input if each.name not in initialized]
 
 
 def _dimensions(values: list[ValueInfoProto]) -> Iterator[onnx.TensorShapeProto.Dimension]:
