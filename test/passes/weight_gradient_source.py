@@ -79,7 +79,7 @@ class WeightGradientSource:
             image = np.moveaxis(image, range(1, 1 + grouped), range(-grouped, 0))
         return image.reshape(*image.shape[: 1 + self.rank], -1)
 
-    def text(self, attributes: str = "") -> str:
+    def text(self, attributes: str = "", name: str = "main") -> str:
         """A function of an image and a gradient; `attributes` are those of the operation."""
         grouped = ["g"] if self.groups > 1 else []
         taps, outputs = [f"r{d}" for d in range(self.rank)], [f"o{d}" for d in range(self.rank)]
@@ -107,7 +107,7 @@ class WeightGradientSource:
         result = _type(self.filter_shape)
         amounts = self._ordered(list(self.padding), [0] * (1 + len(grouped)), batch=0)
         arguments = ", ".join(f"%i{d}: index" for d in range(len(amounts)))
-        return f"""func.func @main(%image: {image}, %gradient: {gradient}) -> {result} {{
+        return f"""func.func @{name}(%image: {image}, %gradient: {gradient}) -> {result} {{
   %zero = arith.constant 0.0 : f32
   %padded = tensor.pad %image low{amounts} high{amounts} {{
   ^bb0({arguments}):

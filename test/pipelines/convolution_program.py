@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import iree.winograd
 import numpy as np
@@ -142,8 +142,8 @@ class Program:
         """R... x C/g x K, the output channels of one group after those of another."""
         return (*self.kernel, self.channels // self.groups, self.outputs)
 
-    def text(self, filters: Array | None) -> str:
-        """The program as MLIR; filters are an argument of it if they aren't given."""
+    def text(self, filters: Array | None, name: str = "main") -> str:
+        """The program as a function in MLIR; filters are an argument of it if they aren't given."""
         batch = "?" if self.dynamic_batch else str(self.batch)
         image = _tensor(batch, *self._shown(self.size), self.channels)
         padded = _tensor(batch, *self._shown(self.padded), self.channels)
@@ -158,10 +158,10 @@ class Program:
         dimensions = range(self.rank) if self.dynamic_size else ()
         dynamic_image = ", ".join([*batches, *(f"%size_{d}" for d in dimensions)])
         dynamic = ", ".join([*batches, *(f"%outputs_{d}" for d in dimensions)])
-        name, given, result = "%image", image, output
+        read_from, given, result = "%image", image, output
         read = written = ""
         if self.input_channels_first:
-            name, given = "%given", _tensor(batch, self.channels, *self._shown(self.size))
+            read_from, given = "%given", _tensor(batch, self.channels, *self._shown(self.size))
             to_last = [0, *range(2, self.rank + 2), 1]
             read = _transposed("%image", "%given", given, image, dynamic_image, to_last)
         if self.output_channels_first:
@@ -169,7 +169,7 @@ class Program:
             to_first = [0, self.rank + 1, *range(1, self.rank + 1)]
             written = _transposed("%result", "%outputs", output, result, dynamic, to_first)
         outputs = "%outputs" if self.output_channels_first else "%result"
-        arguments = f"{name}: {given}, %bias: {bias}" + (
+        arguments = f"{read_from}: {given}, %bias: {bias}" + (
             "" if filters is not None else f", %filter: {weights}"
         )
         constant = (
@@ -179,11 +179,11 @@ class Program:
         high = _padding(self.per_dimension("high", 0))
         pad_arguments = ", ".join(f"%pad_{i}: index" for i in range(self.rank + 2))
         return f"""
-func.func @main({arguments}) -> {result} {{
+func.func @{name}({arguments}) -> {result} {{
   {constant}
   %first = arith.constant 0 : index
-  %batch = tensor.dim {name}, %first : {given}
-  {self._size_arithmetic(name, given) if self.dynamic_size else ""}
+  %batch = tensor.dim {read_from}, %first : {given}
+  {self._size_arithmetic(read_from, given) if self.dynamic_size else ""}
   {read}
   %zero = arith.constant 0.0 : f32
   %padded = tensor.pad %image low{low} high{high} {{
@@ -293,9 +293,17 @@ func.func @main({arguments}) -> {result} {{
         threads: int | None = None,
     ) -> None:
         """Compiles and runs the program; its error against float64 has to be within the a-priori bound."""
-        result, expected = self.run(flags, device, target, threads)
+        check_together([self], flags, [device], target, threads)
+
+    def expect_right(self, function: Callable[..., Any]) -> None:
+        """The error of what the compiled program is called by has to be within the a-priori bound."""
+        result, expected = self.results(function)
         expect_within(result, expected, self.bound())
         assert np.abs(expected).max() > 2 * self.bound(), "the bound is too large to tell anything"
+
+    def function(self, name: str) -> str:
+        """The program as MLIR."""
+        return self.text(self.arguments()[1] if self.constant_filter else None, name)
 
     def run(
         self,
@@ -305,9 +313,7 @@ func.func @main({arguments}) -> {result} {{
         threads: int | None = None,
     ) -> tuple[Array, Array]:
         """The result of the compiled program for random arguments, and that in float64."""
-        _, filters, _ = self.arguments()
-        text = self.text(filters if self.constant_filter else None)
-        compiled = compile_rewritten(text, target, flags, threads)
+        compiled = compile_rewritten(self.function("main"), target, flags, threads)
         return self.results(iree.winograd.load(compiled, device=device))
 
     def check_sizes(
@@ -322,12 +328,10 @@ func.func @main({arguments}) -> {result} {{
 
         Images lie beside pages that may not be touched: reading outside of one ends the process.
         """
-        _, filters, _ = self.arguments()
-        text = self.text(filters if self.constant_filter else None)
         flags = {"size_hint": self.size, **options}
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            compiled = iree.winograd.compile(text, **flags)
+            compiled = iree.winograd.compile(self.function("main"), **flags)
         program = iree.winograd.load(compiled, device=device, threads=options.get("threads"))
         for batch in batches:
             for size in sizes:
@@ -392,6 +396,41 @@ func.func @main({arguments}) -> {result} {{
         activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
         slope = ACTIVATIONS[self.activation].slope
         return slope * (convolution_bound + 2 * largest * 2.0**-24) + activation
+
+
+class Checked(Protocol):
+    """A program of one function that knows what is right."""
+
+    def function(self, name: str) -> str:
+        """It as MLIR, by this name."""
+
+    def expect_right(self, function: Callable[..., Any]) -> None:
+        """Raises AssertionError unless it computes what it has to."""
+
+
+def check_together(
+    programs: Sequence[Checked],
+    flags: Sequence[str] = (),
+    devices: Sequence[str] = ("local-sync",),
+    target: str = "cpu",
+    threads: int | None = None,
+) -> None:
+    """Compile programs as functions of one, and check each: half of what compiling one takes, all share.
+
+    Raises AssertionError with all that are wrong.
+    """
+    names = {f"of_{number}": program for number, program in enumerate(programs)}
+    texts = [program.function(name) for name, program in names.items()]
+    compiled = compile_rewritten("\n".join(texts), target, flags, threads)
+    wrong = []
+    for device in devices:
+        loaded = iree.winograd.load(compiled, device=device)
+        for name, program in names.items():
+            try:
+                program.expect_right(getattr(loaded, name))
+            except AssertionError as error:
+                wrong.append(f"{program} on {device}: {error}")
+    assert not wrong, "\n".join(wrong)
 
 
 def schedule_text(schedule: Schedule) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -16,3 +16,13 @@ def wide(values: Iterable[Any]) -> list[Any]:
 def sampled(values: Iterable[Any], sample: Collection[Any]) -> list[Any]:
     """`values` as parameters, of which those in `sample` stand for the others where it has to be quick."""
     return [value if value in sample else pytest.param(value, marks=pytest.mark.wide) for value in values]
+
+
+def batches(values: Iterable[Any], sample: Sequence[Any], size: int = 8) -> list[Any]:
+    """As `sampled`, but `size` values or fewer at a time, for tests that compile those together."""
+    others = [value for value in values if value not in sample]
+    return [*_parts(sample, size), *wide(_parts(others, size))]
+
+
+def _parts(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
+    return [values[start : start + size] for start in range(0, len(values), size)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import Program
+from convolution_program import Program, check_together
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from wide import sampled, wide
+from wide import batches, wide
 
 SMALL_BLOCKS = WinogradSchedule(
     vector_width=4, tile_block=3, register_tiles=3, register_vectors=1, reduction_block=20
@@ -71,24 +71,28 @@ SAMPLE = [WINOGRAD[2], EDGES[1], *CHANNELS[1::3], VIEWS[2], *DIRECT[2:], *SPATIA
 SAMPLE += [*STRIPS, BATCHES[0], *GROUPS[1:]]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: Program) -> None:
-    program.channels_first.check()
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[Program]) -> None:
+    check_together([program.channels_first for program in programs])
 
 
-NARROW = [STRIPS[1], DIRECT[1], *wide([EDGES[3], WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]])]
+OTHERS = [EDGES[3], WINOGRAD[3], EDGES[0], CHANNELS[2], DIRECT[2], GROUPS[0]]
 
 
 @pytest.mark.parametrize("target", ["cpu:haswell", "cpu:x86-64"])
-@pytest.mark.parametrize("program", NARROW, ids=str)
-def test_other_processors(program: Program, target: str) -> None:
-    program.channels_first.check(target=target)
+@pytest.mark.parametrize("programs", [[STRIPS[1], DIRECT[1]], *wide([OTHERS])])
+def test_other_processors(programs: list[Program], target: str) -> None:
+    check_together([program.channels_first for program in programs], target=target)
 
 
-@pytest.mark.parametrize("program", [STRIPS[1], DIRECT[2], *wide([EDGES[0], CHANNELS[2]])], ids=str)
-def test_one_of_both_images(program: Program) -> None:
-    replace(program, input_channels_first=True).check()
-    replace(program, output_channels_first=True).check()
+@pytest.mark.parametrize("programs", [[STRIPS[1], DIRECT[2]], *wide([[EDGES[0], CHANNELS[2]]])])
+def test_one_of_both_images(programs: list[Program]) -> None:
+    check_together(
+        [
+            *(replace(program, input_channels_first=True) for program in programs),
+            *(replace(program, output_channels_first=True) for program in programs),
+        ]
+    )
 
 
 def test_several_threads() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import Program
+from convolution_program import Program, check_together
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from wide import sampled, wide
+from wide import batches, wide
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in range(2, 9)]
 EDGES = [
@@ -83,26 +83,28 @@ MANY_TILES = [
 ALL = [*WINOGRAD, *EDGES, *CHANNELS, *RECTANGULAR, *VIEWS, *DIRECT, *SPATIAL_RANKS, *BATCHES, *MANY_TILES]
 SAMPLE = [*WINOGRAD[::3], EDGES[1], *CHANNELS[1::3], RECTANGULAR[0], *VIEWS[1::3], *DIRECT[2:]]
 SAMPLE += [*SPATIAL_RANKS[::2], BATCHES[1], BATCHES[3], MANY_TILES[0], MANY_TILES[2], MANY_TILES[5]]
+DEVICES = ["local-sync", "local-task"]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: Program) -> None:
-    program.check()
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[Program]) -> None:
+    check_together(programs)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize(
-    "program",
-    [WINOGRAD[4], DIRECT[3], MANY_TILES[1], *wide([WINOGRAD[0], EDGES[0], CHANNELS[3], VIEWS[3]])],
-    ids=str,
+    "programs",
+    [
+        [WINOGRAD[4], DIRECT[3], MANY_TILES[1]],
+        *wide([[WINOGRAD[0], EDGES[0], CHANNELS[3], VIEWS[3]]]),
+    ],
 )
-def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
-    program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+def test_agrees_with_float64_on_lesser_targets(programs: list[Program], cpu: str) -> None:
+    check_together(programs, flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
-@pytest.mark.parametrize("program", [WINOGRAD[2], VIEWS[3], DIRECT[4]], ids=str)
-def test_transforms_filters_known_only_at_run_time(program: Program) -> None:
-    replace(program, constant_filter=False).check()
+def test_transforms_filters_known_only_at_run_time() -> None:
+    check_together([replace(each, constant_filter=False) for each in (WINOGRAD[2], VIEWS[3], DIRECT[4])])
 
 
 BY_BLOCKS = WinogradSchedule(
@@ -119,32 +121,34 @@ BY_BLOCKS = WinogradSchedule(
 
 
 @pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
-@pytest.mark.parametrize(
-    "schedule", [BY_BLOCKS, replace(BY_BLOCKS, input_block=None, sum_registers=2, reduction_block=6)]
-)
-def test_workgroups_transform_filters_by_blocks_of_channels(schedule: WinogradSchedule, target: str) -> None:
+def test_workgroups_transform_filters_by_blocks_of_channels(target: str) -> None:
     program = Program((13, 9), 18, 20, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1))
-    replace(program, constant_filter=False, schedule=schedule).check(target=target)
+    schedules = BY_BLOCKS, replace(BY_BLOCKS, input_block=None, sum_registers=2, reduction_block=6)
+    check_together(
+        [replace(program, constant_filter=False, schedule=schedule) for schedule in schedules], target=target
+    )
 
 
-@pytest.mark.parametrize(
-    "program",
-    [EDGES[3], CHANNELS[3], VIEWS[0], VIEWS[5], SPATIAL_RANKS[0], SPATIAL_RANKS[2], BATCHES[1]],
-    ids=str,
-)
-@pytest.mark.parametrize("device", ["local-task", *wide(["local-sync"])])
-def test_images_are_fetched(program: Program, device: str) -> None:
+def test_images_are_fetched() -> None:
     """Also beyond their last tile, and of parts of filters, of dilated ones and of a separate transform."""
     schedule = replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=2)
-    replace(program, schedule=schedule).check(device=device)
-    if not program.dynamic_batch:
-        replace(program, schedule=replace(schedule, input_block=4)).check(device=device)
+    fetched = [EDGES[3], CHANNELS[3], VIEWS[0], VIEWS[5], SPATIAL_RANKS[0], SPATIAL_RANKS[2], BATCHES[1]]
+    separate = [each for each in fetched if not each.dynamic_batch]
+    check_together(
+        [
+            *(replace(each, schedule=schedule) for each in fetched),
+            *(replace(each, schedule=replace(schedule, input_block=4)) for each in separate),
+        ],
+        devices=DEVICES,
+    )
 
 
-@pytest.mark.parametrize("first", ["input_channels_first", "output_channels_first"])
-def test_channels_last_images_alone_are_fetched(first: str) -> None:
-    schedule = replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=1)
-    replace(EDGES[3], schedule=schedule, **{first: True}).check()
+def test_channels_last_images_alone_are_fetched() -> None:
+    program = replace(
+        EDGES[3], schedule=replace(BY_BLOCKS, filter_block=None, input_block=None, image_prefetch=1)
+    )
+    firsts = "input_channels_first", "output_channels_first"
+    check_together([replace(program, **{first: True}) for first in firsts])
 
 
 def test_a_separate_input_transform_of_blocks_that_divide_the_tiles() -> None:
@@ -158,12 +162,9 @@ def test_workgroups_transform_filters_of_groups() -> None:
     replace(program, constant_filter=False, schedule=BY_BLOCKS).check(device="local-task")
 
 
-@pytest.mark.parametrize("device", ["local-sync", "local-task"])
-@pytest.mark.parametrize("program", [*FEW_TILES, EDGES[3], DIRECT[4], BATCHES[2]], ids=str)
-def test_runs_on_other_threads_than_it_is_compiled_for(program: Program, device: str) -> None:
-    program.check(device=device, threads=16)
+def test_runs_on_other_threads_than_it_is_compiled_for() -> None:
+    check_together([*FEW_TILES, EDGES[3], DIRECT[4], BATCHES[2]], devices=DEVICES, threads=16)
 
 
-@pytest.mark.parametrize("program", [EDGES[3], DIRECT[4], BATCHES[2]], ids=str)
-def test_workgroups_run_in_parallel(program: Program) -> None:
-    program.check(device="local-task")
+def test_workgroups_run_in_parallel() -> None:
+    check_together([EDGES[3], DIRECT[4], BATCHES[2]], devices=["local-task"])

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from convolution_program import Program
+from convolution_program import Program, check_together
 from host import HOST
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -18,7 +18,7 @@ from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from wide import sampled, wide
+from wide import batches, wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
 TARGETS = [AVX512, CpuTarget.of("haswell", "+avx2,+fma"), CpuTarget.of("x86-64", "")]
@@ -116,16 +116,15 @@ PARALLEL = [
 
 
 @pytest.mark.parametrize(
-    "program",
-    sampled(
+    "programs",
+    batches(
         [*NETWORK_LAYERS, *CHANNELS, *LONG_ROWS_OF_TAPS, *PADDING, *RANDOM],
         [*NETWORK_LAYERS[1::3], *CHANNELS[1::3], *LONG_ROWS_OF_TAPS[1:], *PADDING, *RANDOM[:2]],
     ),
-    ids=str,
 )
-def test_agrees_with_float64(program: Program) -> None:
-    assert is_depthwise(shape_of(program), AVX512)
-    program.check()
+def test_agrees_with_float64(programs: list[Program]) -> None:
+    assert all(is_depthwise(shape_of(program), AVX512) for program in programs)
+    check_together(programs)
 
 
 COPIED = [
@@ -137,12 +136,15 @@ COPIED = [
 ]
 
 
-@pytest.mark.parametrize(("program", "rows"), COPIED, ids=str)
-def test_agrees_with_float64_where_the_input_is_copied(program: Program, rows: int) -> None:
+def test_agrees_with_float64_where_the_input_is_copied() -> None:
     space = CpuSearchSpace(HOST, CpuBackend(HOST).default_machine, threads=1)
-    default = space.default_schedule(shape_of(program))
-    assert isinstance(default, DepthwiseSchedule)
-    replace(program, schedule=replace(default, copied_rows=rows)).check()
+
+    def copied(program: Program, rows: int) -> Program:
+        default = space.default_schedule(shape_of(program))
+        assert isinstance(default, DepthwiseSchedule)
+        return replace(program, schedule=replace(default, copied_rows=rows))
+
+    check_together([copied(*case) for case in COPIED])
 
 
 def dense(
@@ -198,9 +200,9 @@ def by_depthwise_kernel(program: Program, target: CpuTarget, threads: int = 1) -
     return replace(program, schedule=schedule)
 
 
-@pytest.mark.parametrize("program", sampled(SHARED, [*FIRST_LAYERS, *SHARED[3:6]]), ids=str)
-def test_channels_of_one_vector_agree_with_float64(program: Program) -> None:
-    by_depthwise_kernel(program, HOST).check()
+@pytest.mark.parametrize("programs", batches(SHARED, [*FIRST_LAYERS, *SHARED[3:6]]))
+def test_channels_of_one_vector_agree_with_float64(programs: list[Program]) -> None:
+    check_together([by_depthwise_kernel(program, HOST) for program in programs])
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
@@ -247,27 +249,25 @@ def test_pixels_that_share_sets_of_the_cache_are_copied() -> None:
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 @pytest.mark.parametrize(
-    "program",
-    [NETWORK_LAYERS[4], *wide([NETWORK_LAYERS[0], CHANNELS[3], LONG_ROWS_OF_TAPS[0]])],
-    ids=str,
+    "programs",
+    [[NETWORK_LAYERS[4]], *wide([[NETWORK_LAYERS[0], CHANNELS[3], LONG_ROWS_OF_TAPS[0]]])],
 )
-def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
-    program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+def test_agrees_with_float64_on_lesser_targets(programs: list[Program], cpu: str) -> None:
+    check_together(programs, flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
-@pytest.mark.parametrize("program", [NETWORK_LAYERS[1], NETWORK_LAYERS[5], CHANNELS[4]], ids=str)
-def test_packs_filters_known_only_at_run_time(program: Program) -> None:
-    replace(program, constant_filter=False).check()
+def test_packs_filters_known_only_at_run_time() -> None:
+    programs = NETWORK_LAYERS[1], NETWORK_LAYERS[5], CHANNELS[4]
+    check_together([replace(program, constant_filter=False) for program in programs])
 
 
-@pytest.mark.parametrize("program", PARALLEL, ids=str)
-def test_workgroups_run_in_parallel(program: Program) -> None:
-    schedule = CpuSearchSpace(AVX512, CpuBackend(AVX512).default_machine, threads=4).default_schedule(
-        shape_of(program)
-    )
-    assert isinstance(schedule, DepthwiseSchedule)
-    assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
-    program.check(device="local-task")
+def test_workgroups_run_in_parallel() -> None:
+    space = CpuSearchSpace(AVX512, CpuBackend(AVX512).default_machine, threads=4)
+    for program in PARALLEL:
+        schedule = space.default_schedule(shape_of(program))
+        assert isinstance(schedule, DepthwiseSchedule)
+        assert schedule.row_block < program.size[0] or schedule.channel_splits > 1
+    check_together(PARALLEL, devices=["local-task"])
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-lanes")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
-from wide import sampled, wide
+from wide import batches, wide
 
 
 def depthwise(
@@ -80,16 +81,16 @@ SAMPLE = [
 ]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: WeightGradientProgram) -> None:
-    program.check()
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[WeightGradientProgram]) -> None:
+    check_together(programs)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
-@pytest.mark.parametrize("program", [SLICES[0], *wide([WINDOWS[2], GROUPS[2], LONG_ROWS[1]])], ids=str)
-def test_agrees_with_float64_on_lesser_targets(program: WeightGradientProgram, cpu: str) -> None:
-    program.check(target=f"cpu:{cpu}")
+@pytest.mark.parametrize("programs", [[SLICES[0]], *wide([[WINDOWS[2], GROUPS[2], LONG_ROWS[1]]])])
+def test_agrees_with_float64_on_lesser_targets(programs: list[WeightGradientProgram], cpu: str) -> None:
+    check_together(programs, target=f"cpu:{cpu}")
 
 
 def test_workgroups_run_in_parallel() -> None:
-    SLICES[0].check(device="local-task")
+    check_together(SLICES[:1], devices=["local-task"])

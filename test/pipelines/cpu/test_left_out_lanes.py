@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 from agreement import expect_within
-from convolution_program import Program
+from convolution_program import Program, check_together
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
@@ -57,15 +57,13 @@ def shape_of(program: Program, groups: int = 1) -> ConvolutionShape:
     return ConvolutionShape.decomposed(problem, decomposition)
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_agrees_with_float64(program: Program) -> None:
-    program.check()
+def test_agrees_with_float64() -> None:
+    check_together([*PROGRAMS, direct((9, 9), 12, 21).channels_first])
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
-@pytest.mark.parametrize("program", [PROGRAMS[0], PROGRAMS[3], PROGRAMS[6]], ids=str)
-def test_agrees_with_float64_on_lesser_targets(program: Program, cpu: str) -> None:
-    program.check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
+def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
+    check_together([PROGRAMS[0], PROGRAMS[3], PROGRAMS[6]], flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
 def test_filters_are_packed_when_loading() -> None:
@@ -77,10 +75,6 @@ def test_filters_are_packed_when_loading() -> None:
     compiled = iree.winograd.compile(program.text(filters), target="cpu", fold_filters="load", strict=True)
     result = np.asarray(iree.winograd.load(compiled, device="local-sync")(image, bias))
     expect_within(result, program.expected(image, filters, bias), program.bound())
-
-
-def test_output_channels_first() -> None:
-    direct((9, 9), 12, 21).channels_first.check()
 
 
 def test_few_channels_take_one_block() -> None:

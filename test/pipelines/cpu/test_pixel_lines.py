@@ -8,7 +8,7 @@ from math import ceil
 import iree.winograd
 import numpy as np
 import pytest
-from convolution_program import Program, compile_rewritten
+from convolution_program import Program, check_together, compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
@@ -38,9 +38,8 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("threads", [16, *wide([1])])
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
-def test_agrees_with_float64(program: Program, threads: int) -> None:
-    program.check(threads=threads)
+def test_agrees_with_float64(threads: int) -> None:
+    check_together(PROGRAMS, threads=threads)
 
 
 @pytest.mark.parametrize("size", [(4, 5), (11, 12)], ids=["joined images", "joined rows"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
-from convolution_program import Program
+from convolution_program import Program, check_together
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from wide import sampled
+from wide import batches, wide
 
 STRIDED = Program((15, 18), 16, 20, (3, 3), (4, 4), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1))
 STEM = Program((24, 21), 3, 24, (7, 7), (5, 5), (4, 4), strides=(2, 2), low=(3, 3), high=(3, 3))
@@ -31,9 +32,9 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("program", sampled(PROGRAMS, [*PROGRAMS[:7], *PROGRAMS[9:]]), ids=str)
-def test_agrees_with_float64(program: Program) -> None:
-    program.check()
+@pytest.mark.parametrize("programs", batches(PROGRAMS, [*PROGRAMS[:7], *PROGRAMS[9:]]))
+def test_agrees_with_float64(programs: list[Program]) -> None:
+    check_together(programs)
 
 
 BLOCKS = WinogradSchedule(
@@ -41,15 +42,11 @@ BLOCKS = WinogradSchedule(
 )
 
 
-@pytest.mark.parametrize("program", sampled([STRIDED, STEM, CUBES], [STRIDED]), ids=str)
-@pytest.mark.parametrize("reduction_block", [5, 8, 1000])
-@pytest.mark.parametrize("sum_registers", [1, 2])
-@pytest.mark.parametrize("input_block", [None, 4])
-def test_in_blocks(
-    program: Program, reduction_block: int, sum_registers: int, input_block: int | None
-) -> None:
+@pytest.mark.parametrize("program", [STRIDED, *wide([STEM, CUBES])], ids=str)
+def test_in_blocks(program: Program) -> None:
     """That end where runs do, that don't, and one of all."""
-    schedule = replace(
-        BLOCKS, reduction_block=reduction_block, sum_registers=sum_registers, input_block=input_block
-    )
-    replace(program, schedule=schedule).check()
+    schedules = [
+        replace(BLOCKS, reduction_block=reduction_block, sum_registers=sum_registers, input_block=input_block)
+        for reduction_block, sum_registers, input_block in product((5, 8, 1000), (1, 2), (None, 4))
+    ]
+    check_together([replace(program, schedule=schedule) for schedule in schedules])

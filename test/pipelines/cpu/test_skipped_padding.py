@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import Program
+from convolution_program import Program, check_together
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import RowPart, row_parts, skips_padding
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from wide import wide
+from wide import batches, wide
 
 
 def skipping(size: tuple[int, ...], channels: int, outputs: int, dilations: tuple[int, ...]) -> Program:
@@ -49,11 +49,9 @@ PROGRAMS = [
 
 
 @pytest.mark.parametrize("threads", [1, *wide([16])])
-@pytest.mark.parametrize(
-    "program", [PROGRAMS[1], *wide([each for each in PROGRAMS if each != PROGRAMS[1]])], ids=str
-)
-def test_agrees_with_float64(program: Program, threads: int) -> None:
-    program.check(threads=threads)
+@pytest.mark.parametrize("programs", batches(PROGRAMS, PROGRAMS[1:2], size=6))
+def test_agrees_with_float64(programs: list[Program], threads: int) -> None:
+    check_together(programs, threads=threads)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
-from wide import sampled, wide
+from wide import batches, wide
 
 TILES = [WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1)) for m in (2, 4, 6)]
 CHANNELS = [
@@ -86,17 +87,16 @@ SAMPLE = [
 ]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: WeightGradientProgram) -> None:
-    program.check()
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[WeightGradientProgram]) -> None:
+    check_together(programs)
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
-@pytest.mark.parametrize("program", [TILES[1], SLICES[0], *wide([TILES[2], VIEWS[1], DIRECT[1]])], ids=str)
-def test_agrees_with_float64_on_lesser_targets(program: WeightGradientProgram, cpu: str) -> None:
-    program.check(target=f"cpu:{cpu}")
+@pytest.mark.parametrize("programs", [[TILES[1], SLICES[0]], *wide([[TILES[2], VIEWS[1], DIRECT[1]]])])
+def test_agrees_with_float64_on_lesser_targets(programs: list[WeightGradientProgram], cpu: str) -> None:
+    check_together(programs, target=f"cpu:{cpu}")
 
 
 def test_workgroups_run_in_parallel() -> None:
-    CHANNELS[2].check(device="local-task")
-    SLICES[0].check(device="local-task")
+    check_together([CHANNELS[2], SLICES[0]], devices=["local-task"])

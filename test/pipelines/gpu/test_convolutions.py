@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import Program
-from wide import sampled, wide
+from convolution_program import Program, check_together
+from wide import batches, wide
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
 EDGES = [
@@ -66,26 +66,24 @@ SAMPLE = [
 ]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: Program, gpu_target: str, gpu_device: str) -> None:
-    program.check(target=gpu_target, device=gpu_device)
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[Program], gpu_target: str, gpu_device: str) -> None:
+    check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize(
-    "program",
-    [EDGES[2], *wide([CHANNELS[1], DIRECT[2], WINOGRAD[2], CHANNELS[6], VIEWS[2], VIEWS[4]])],
-    ids=str,
-)
+OTHERS = [CHANNELS[1], DIRECT[2], WINOGRAD[2], CHANNELS[6], VIEWS[2], VIEWS[4]]
+
+
+@pytest.mark.parametrize("programs", [[EDGES[2]], *wide([OTHERS])])
 def test_transforms_filters_known_only_at_run_time(
-    program: Program, gpu_target: str, gpu_device: str
+    programs: list[Program], gpu_target: str, gpu_device: str
 ) -> None:
-    replace(program, constant_filter=False).check(target=gpu_target, device=gpu_device)
+    known_later = [replace(program, constant_filter=False) for program in programs]
+    check_together(known_later, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize("program", wide([DIRECT[3], WINOGRAD[2], EDGES[3]]), ids=str)
-def test_larger_blocks_of_desktop_targets_agree_with_float64(
-    program: Program, gpu_target: str, gpu_device: str
-) -> None:
-    larger = replace(program, outputs=136, batch=9)
+@pytest.mark.wide
+def test_larger_blocks_of_desktop_targets_agree_with_float64(gpu_target: str, gpu_device: str) -> None:
+    larger = [replace(program, outputs=136, batch=9) for program in (DIRECT[3], WINOGRAD[2], EDGES[3])]
     target = "vulkan:rdna3" if gpu_target == "vulkan" else gpu_target
-    larger.check(target=target, device=gpu_device)
+    check_together(larger, target=target, devices=[gpu_device])

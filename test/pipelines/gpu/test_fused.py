@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import fits
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from scheduled_program import F2X2, ScheduledProgram
-from wide import sampled, wide
+from wide import batches, wide
 
 LEAST = GpuTarget(128, 16384)
 SMALL = ScheduledProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
@@ -51,9 +52,9 @@ ALL = [*SCHEDULES, *EDGES, *CHANNELS, *VIEWS, *DYNAMIC]
 SAMPLE = [DYNAMIC[1]]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: ScheduledProgram, gpu_target: str, gpu_device: str) -> None:
-    program.check(target=gpu_target, device=gpu_device)
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[ScheduledProgram], gpu_target: str, gpu_device: str) -> None:
+    check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
 @pytest.mark.parametrize("program", wide([VIEWS[0], CHANNELS[2]]), ids=str)

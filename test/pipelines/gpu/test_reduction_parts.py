@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
-from wide import sampled, wide
+from wide import batches, wide
 
 PARTS = GemmSchedule(32, 32, 16, 4, 4, reduction_parts=4)
 LARGE = GemmSchedule(128, 128, 8, thread_rows=16)
@@ -27,9 +28,10 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize("program", sampled(PROGRAMS, [PROGRAMS[0], PROGRAMS[5]]), ids=str)
+@pytest.mark.parametrize("programs", batches(PROGRAMS, [PROGRAMS[0], PROGRAMS[5]]))
 @pytest.mark.parametrize("constant_filter", [True, *wide([False])])
 def test_agrees_with_float64(
-    program: ScheduledProgram, constant_filter: bool, gpu_target: str, gpu_device: str
+    programs: list[ScheduledProgram], constant_filter: bool, gpu_target: str, gpu_device: str
 ) -> None:
-    replace(program, constant_filter=constant_filter).check(target=gpu_target, device=gpu_device)
+    with_filters = [replace(program, constant_filter=constant_filter) for program in programs]
+    check_together(with_filters, target=gpu_target, devices=[gpu_device])

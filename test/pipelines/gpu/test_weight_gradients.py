@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from convolution_program import check_together, compile_rewritten
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     GpuWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
 from weight_gradient_program import WeightGradientProgram
-from wide import sampled
+from wide import batches
 
 BLOCKS = MultiplyAddWeightGradientSchedule(32, 32, tile_block=16, thread_rows=4, thread_columns=4)
 """Few tiles are several blocks of them."""
@@ -49,9 +50,9 @@ ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS]
 SAMPLE = [VIEWS[2], DIRECT[2], *OTHERS[:2]]
 
 
-@pytest.mark.parametrize("program", sampled(ALL, SAMPLE), ids=str)
-def test_agrees_with_float64(program: WeightGradientProgram, gpu_target: str, gpu_device: str) -> None:
-    program.check(target=gpu_target, device=gpu_device)
+@pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
+def test_agrees_with_float64(programs: list[WeightGradientProgram], gpu_target: str, gpu_device: str) -> None:
+    check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
@@ -70,7 +71,8 @@ def test_every_stage_is_a_kernel_for_cuda(
     schedule: GpuWeightGradientSchedule, products: str, architecture: str, tmp_path: Path
 ) -> None:
     program = replace(TILES[1], channels=128, outputs=64, batch=4, schedule=schedule)
-    program.compiled(f"cuda:{architecture}", [f"--iree-hal-dump-executable-binaries-to={tmp_path}"])
+    flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
+    compile_rewritten(program.function("main"), f"cuda:{architecture}", flags)
     kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
     stages = {
         kernel.split("winograd_")[1].split("_")[0]: kernel for kernel in kernels if "winograd_" in kernel
