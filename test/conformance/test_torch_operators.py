@@ -15,14 +15,12 @@ import pytest
 PROGRAM = Path(__file__).with_name("torch_operator_cases.py")
 SECONDS = 900
 GROUPS = 24
-SAMPLED = range(0, GROUPS, 12)
-"""A twelfth of the operators. `python torch_operator_cases.py 0 1` runs them all, in a quarter of an hour."""
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("group", SAMPLED)
-def test_operators_are_right_or_refused(group: int) -> None:
-    command = [sys.executable, str(PROGRAM), str(group), str(GROUPS)]
+def test_operators_are_right_or_refused() -> None:
+    """Every 24th operator; `python torch_operator_cases.py 0 1` runs them all, in a quarter of an hour."""
+    command = [sys.executable, str(PROGRAM), "0", str(GROUPS)]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
     lines = [json.loads(line) for line in outcome.stdout.splitlines()]
     assert outcome.returncode == 0, f"the process ended in {lines[-1:]}: {outcome.stderr[-2000:]}"
