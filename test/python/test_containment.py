@@ -268,7 +268,8 @@ def kernels_lost(failure: RewriteFailure, emits: bool) -> int:
 
 
 QUICK_PASSES = ("winograd-select-algorithm", "winograd-fuse-epilogue")
-SAMPLED_PASSES = sampled([name for name in PASSES if name not in FOR_OTHERS], QUICK_PASSES)
+WORKING_PASSES = [name for name in PASSES if name not in FOR_OTHERS]
+SAMPLED_PASSES = sampled(WORKING_PASSES, QUICK_PASSES)
 
 
 def test_the_network_has_work_for_every_pass() -> None:
@@ -382,8 +383,9 @@ def test_a_failure_of_one_step_costs_one_unit(
     assert (failure.left_out.pass_name, failure.left_out.kind) == (failure.rewrite, kind)
 
 
-@pytest.mark.parametrize("name", SAMPLED_PASSES)
+@pytest.mark.parametrize("name", sampled(dict.fromkeys((*QUICK_PASSES, *WORKING_PASSES[::3])), QUICK_PASSES))
 def test_results_are_right_whatever_fails(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Of one pass in three: the test above has seen that no more is left out after failures of the others."""
     imported, image, expected = network()
     failing = [unit for unit in units() if unit.pass_name == name]
     inject(monkeypatch, failing)

@@ -101,11 +101,8 @@ class Nearest(torch.nn.Module):
             for options in (
                 {"size": [size + 3 for size in image.shape[2:]]},
                 {"size": [size - 2 for size in image.shape[2:]]},
-                *(
-                    {"scale_factor": factor, "recompute_scale_factor": recomputed}
-                    for factor in FACTORS
-                    for recomputed in (False, True)
-                ),
+                *({"scale_factor": factor} for factor in FACTORS),
+                {"scale_factor": FACTORS[1], "recompute_scale_factor": True},
             )
         ]
 
@@ -252,8 +249,8 @@ class Interpolating(torch.nn.Module):
         self.modes = (("bilinear", "bicubic"),) if antialias else (("linear",), ("bilinear", "bicubic"))
         self.modes += () if antialias else (("trilinear",),)  # type: ignore[assignment]
         self.antialias = antialias
-        # A few of antialiased ones, whose programs are large.
-        self.factors = FACTORS[1:2] if antialias else FACTORS
+        # One that enlarges and one that shrinks; of antialiased ones, whose programs are large, one.
+        self.factors = FACTORS[1:2] if antialias else FACTORS[:2]
 
     def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
         return [
