@@ -100,7 +100,7 @@ def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str) -
 
 @pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS))
 def test_group_normalization_loses_no_sums_on_any_chip(chip: str) -> None:
-    found = distributions(NETWORKS["group norm"](), f"hip:{chip}")
+    found = distributions(imported(NETWORKS["group norm"]()), f"hip:{chip}")
     assert [each for each in found if not each.is_right] == []
 
 
