@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import table
+
+SHOWN = ("gfx942", "gfx1201", "radv:gfx1201", "radv:navi31", "radv:navi21")
+"""Targets of which each layer has a row: one of a family and a compiler."""
 
 
 def choices(files: Sequence[Any]) -> list[str]:
@@ -26,7 +29,7 @@ def choices(files: Sequence[Any]) -> list[str]:
     )
     rows = []
     for each in programs:
-        if each["by"] == "stock":
+        if each["by"] == "stock" or each["target"] not in SHOWN:
             continue
         other = stock.get((each["program"], each["target"]))
         rows.append(
@@ -41,6 +44,56 @@ def choices(files: Sequence[Any]) -> list[str]:
             )
         )
     return table(heads, rows)
+
+
+def by_target(files: Sequence[Any]) -> list[str]:
+    """Of each target the registers that all kernels spill, the fewest waves, and the least bounds."""
+    (file,) = files
+    programs = [each for each in file["programs"].values() if each["by"] == "ours"]
+    heads = (
+        "target",
+        "layers",
+        "kernels",
+        "spilled",
+        "fewest waves",
+        "least bound of products",
+        "of fused kernels",
+    )
+    rows = []
+    for target in sorted({each["target"] for each in programs}):
+        own = [each for each in programs if each["target"] == target]
+        kernels = [kernel for each in own for kernel in each["kernels"]]
+        rows.append(
+            (
+                f"{target}",
+                str(len(own)),
+                str(len(kernels)),
+                *_figures(kernels),
+                _least(kernels, ("winograd_products", "winograd_direct")),
+                _least(kernels, ("winograd_fused",)),
+            )
+        )
+    return table(heads, rows)
+
+
+def networks(files: Sequence[Any]) -> list[str]:
+    """Of each network and batch what all convolutions are predicted to take, and to take IREE's own code."""
+    (file,) = files
+    rows = list(file["networks"].values())
+    targets = list(dict.fromkeys(each["target"] for each in rows))
+    named = {(each["network"], each["batch"], each["target"]): each for each in rows}
+    found = []
+    for network, batch in dict.fromkeys((each["network"], each["batch"]) for each in rows):
+        own = [named.get((network, batch, target)) for target in targets]
+        found.append((network, str(batch), *map(_times, own)))
+    return table(("network", "batch", *targets), found)
+
+
+def _times(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    times = f"{1e3 * row['seconds']:.2f} / {1e3 * row['stock_seconds']:.2f}"
+    return f"{times} ({len(row['slower'])})" if row["slower"] else times
 
 
 def _choice(layers: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
@@ -64,14 +117,24 @@ def _figures(kernels: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
 
 def _bound(kernels: Sequence[Mapping[str, Any]]) -> str:
     """Of the loop that does most; nothing where compilers unrolled it."""
-
-    def work(loop: Mapping[str, Any]) -> int:
-        matrices: int = loop["matrix_products"]
-        multiply_adds: int = loop["multiply_adds"]
-        return 1000 * matrices + multiply_adds
-
     loops = [each["loop"] for each in kernels if "loop" in each and not _is_transform(each["name"])]
-    return f"{max(loops, key=work)['bound']:.2f}" if loops else "unrolled"
+    return f"{max(loops, key=_work)['bound']:.2f}" if loops else "unrolled"
+
+
+def _work(loop: Mapping[str, Any]) -> int:
+    matrices: int = loop["matrix_products"]
+    multiply_adds: int = loop["multiply_adds"]
+    return 1000 * matrices + multiply_adds
+
+
+def _least(kernels: Sequence[Mapping[str, Any]], names: tuple[str, ...]) -> str:
+    bounds = [bound for each in kernels if each["name"].startswith(names) for bound in _bounds(each)]
+    return f"{min(bounds):.2f}" if bounds else ""
+
+
+def _bounds(kernel: Mapping[str, Any]) -> Iterator[float]:
+    if "loop" in kernel:
+        yield kernel["loop"]["bound"]
 
 
 def _is_transform(kernel: str) -> bool:

@@ -23,7 +23,9 @@ Table = Callable[[Sequence[Any]], list[str]]
 
 TABLES: Mapping[str, Table] = {
     "accuracy": accuracy.relative_errors,
+    "amd-by-target": amd.by_target,
     "amd-choices": amd.choices,
+    "amd-networks": amd.networks,
     "compile-time": cpu.compile_time,
     "exhaustive": cpu.exhaustive,
     "gpu-calls": gpu.called_networks,

@@ -29,6 +29,9 @@ RUNS: Mapping[str, Run] = {
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
         "amd --output benchmarks/results/amd.json` of some layers and targets, and `--stock",
     ),
+    "amd-zoo.json": Run(
+        "2026-11-27", "no GPU: predictions", "amd.zoo --output benchmarks/results/amd-zoo.json"
+    ),
     "compile-time.json": Run("2026-11-23", ZEN4, "compile_time --rounds 2"),
     "exhaustive-1-thread.json": Run(
         "2026-11-21", ZEN4, "exhaustive --layers resnet18 --threads 1 --promising 64 --sampled 32"

@@ -90,7 +90,7 @@ class Chooser:
             reason = f"{which} is the fastest of those measured that are accurate enough"
             chosen, tuned = measured[0], True
         else:
-            (chosen, reason), tuned = _choose_predicted(accurate), False
+            (chosen, reason), tuned = choose_predicted(accurate), False
             if limit != asked:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
@@ -170,7 +170,7 @@ class Chooser:
         )
 
 
-def _choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
+def choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
     """The fastest, IREE's own code where that is clear, else the most accurate that is as fast; and why.
 
     Of candidates that differ in sums alone the first counts: it is the fastest, or as fast as any.

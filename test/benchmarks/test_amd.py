@@ -1,18 +1,26 @@
-"""What is read from the output of AMD's compilers, and that default choices spill no registers by LLVM's.
+"""What is read from the output of AMD's compilers, and that default choices spill no registers.
 
-By Mesa's: `make amd`, `python -m benchmarks.amd --targets radv:navi31 radv:gfx1201`.
+By Mesa's where `make amd` has put it.
 """
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
-from benchmarks.amd.compiled import compiled_for
+from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
 from benchmarks.amd.layers import LAYERS, layer_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
-from benchmarks.amd.radv import kernels_of_log
+from benchmarks.amd.radv import MESA, STAND_INS, kernels_of_log
 from benchmarks.amd.rocm import kernels_of_assembly
+from benchmarks.amd.zoo import predicted
+from benchmarks.amd.zoo_layers import network_layers
 
 CODE = """\
 kernel:
@@ -139,14 +147,50 @@ def test_layers_have_names_of_their_own() -> None:
     assert text.count("tensor<3x3x512x512xf32>") == 2
 
 
+def test_layers_of_networks_are_predicted_beside_irees_code() -> None:
+    """On CDNA that multiplies as we do: no layer may be predicted to take longer."""
+    layers = list(network_layers("resnet18", 1))
+    assert len(layers) == 20
+    assert str(layers[0]).startswith("1x224x224x3->64 kernel 7x7 stride 2x2")
+    target = GpuTarget(1024, 64 << 10, architecture="gfx942", matrix_unit=MFMA)
+    space = GpuBackend(target).search_space()
+    for layer in (layers[0], layers[1], layers[-1]):
+        found = predicted(layer, space)
+        assert found.chosen is not None
+        assert 0 < found.seconds <= (1 + TIME_TOLERANCE) * found.stock_seconds
+
+
 @pytest.mark.wide
-@pytest.mark.parametrize("target", ["gfx1100", "gfx1201", "gfx942"])
-@pytest.mark.parametrize("layer", ["32x56x56 1x1 64->256", "32x28x28 3x3 128->128"])
+@pytest.mark.parametrize(
+    ("layer", "target"),
+    [
+        *product(("32x56x56 1x1 64->256", "32x28x28 3x3 128->128"), ("gfx1100", "gfx1201", "gfx942")),
+        # Rows that are no whole blocks, tiles that don't divide the image, large tiles, and small products.
+        ("1x56x56 1x1 64->256", "gfx1201"),
+        ("32x14x14 3x3 256->256", "gfx90a"),
+        ("32x56x56 3x3 256->256", "gfx1201"),
+        ("1x14x14 3x3 256->256", "gfx942"),
+    ],
+)
 def test_default_choices_spill_no_registers(layer: str, target: str) -> None:
     compiled = compiled_for(layer_text(LAYERS[layer]), target)
     (choice,) = compiled.layers
     assert choice["predicted_seconds"] > 0
     assert {kernel.name: kernel.spilled for kernel in compiled.kernels if kernel.spilled} == {}
+    assert {kernel.name: kernel.waves for kernel in compiled.kernels if kernel.waves < 2} == {}
     multiplying = [kernel for kernel in compiled.kernels if "_products_" in kernel.name]
-    assert all(kernel.waves >= 2 for kernel in multiplying)
     assert all(kernel.bound.of_peak > 0.85 for kernel in multiplying if kernel.bound)
+
+
+@pytest.mark.wide
+@pytest.mark.skipif(not MESA.exists(), reason="Mesa isn't there: make amd")
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_load_on_gpus_that_mesa_is_made_to_believe_in(layer: str) -> None:
+    """By IREE's own runtime; no kernel spills registers or leaves a SIMD less than two waves."""
+    targets = [f"{RADV}{name}" for name in STAND_INS]
+    compiled = dict(compiled_for_each(layer_text(LAYERS[layer]), targets))
+    assert compiled.keys() == set(targets)
+    for target, program in compiled.items():
+        assert isinstance(program, CompiledProgram), f"{target}: {program}"
+        assert program.kernels
+        assert {kernel.name for kernel in program.kernels if kernel.spilled or kernel.waves < 2} == set()

@@ -59,7 +59,7 @@ class TileLimits:
         return TileLimits(min(self.whole, other.whole), min(self.kept, other.kept))
 
 
-_OF_RADV, _OF_LLVM_FOR_CDNA, _OF_LLVM_FOR_RDNA = TileLimits(48, 48), TileLimits(48, 42), TileLimits(36, 48)
+_OF_RADV, _OF_LLVM_FOR_CDNA, _OF_LLVM_FOR_RDNA = TileLimits(48, 42), TileLimits(36, 42), TileLimits(36, 48)
 
 
 @dataclass(frozen=True)
