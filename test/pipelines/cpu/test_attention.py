@@ -149,6 +149,7 @@ def test_attention_of_a_batch_known_at_run_time(name: str) -> None:
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
 
+@pytest.mark.this_machine
 @pytest.mark.parametrize("name", ["truth values", "layer", "layer with weights"])
 def test_attention_by_torch_compile(name: str) -> None:
     torch.compiler.reset()
