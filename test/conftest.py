@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from emulated_cpu import run_emulated
+from guest import Guest, NoGuestError
 from hypothesis import settings
 from iree import runtime
 from iree.winograd.loading.device import close_gpus
@@ -40,8 +41,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before tests are imported, which may take functions of the package by name."""
     processor = config.getoption("--cpu")
-    if processor is not None:
-        run_emulated(processor)
+    if processor is None:
+        return
+    try:
+        Guest.find(processor)
+    except NoGuestError as error:
+        pytest.exit(f"no tests for {processor}: {error}", returncode=0)
+    run_emulated(processor)
 
 
 @pytest.fixture(scope="session")
