@@ -186,7 +186,8 @@ class ProductLowering(ConvolutionLowering):
             ProductKernel(self.product), name, self._threads, operands, result, self._sizes
         )
         transforming = WorkgroupThreads(TRANSFORM_THREADS)
-        channels = self.launcher.target.transform_channels(packing.shape.transform_size)
+        elements, parts = packing.shape.transform_size, packing.schedule.reduction_parts
+        channels = self.launcher.target.transform_channels(elements, parts)
         kernel = OutputTransformKernel(packing, channels)
         return self._finished(kernel, "output", transforming, [(products, result)], packing.output_by_quads)
 

@@ -130,9 +130,13 @@ class GpuTarget:
             tile_limits=_tile_limits(target, name),
         )
 
-    def transform_channels(self, tile_elements: int) -> int:
-        """Channels of a tile of so many elements that a thread has registers for."""
-        return QUAD if self.tile_limits is None or tile_elements <= self.tile_limits.whole else PAIR
+    def transform_channels(self, tile_elements: int, parts: int = 1) -> int:
+        """Channels of a tile of so many elements that a thread has registers for.
+
+        An element that is a sum of several parts takes registers for one more.
+        """
+        held = tile_elements + (parts > 1)
+        return QUAD if self.tile_limits is None or held <= self.tile_limits.whole else PAIR
 
     def keeps_tile(self, tile_elements: int) -> bool:
         """Whether a thread has registers for so many elements of four channels that it is to split."""

@@ -219,3 +219,4 @@ def test_split_tiles_whose_transforms_spill_are_chosen_only_by_request(
     assert not space.target.keeps_tile(64)
     assert predict(problem, space, 6)
     assert [space.target.transform_channels(size) for size in (36, 64)] == [4, 2]
+    assert space.target.transform_channels(36, parts=2) == 2
