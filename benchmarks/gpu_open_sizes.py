@@ -3,9 +3,10 @@
     python -m benchmarks.gpu_open_sizes --jobs 11 --output build/gpu-open-sizes.json
 
 Each network is compiled for any height and width by our backend and by Inductor, and for each of three sizes
-alone by our backend; eager torch takes all of them. All take turns at a size, in f32 without TF32, and calls
-wait for their ends. Milliseconds, and errors against float64 in the 2-norm. Each network has a process of its
-own; these compile side by side, and what they time they time one process at once.
+alone by our backend; eager torch takes all of them. All take turns at a size, and calls wait for their ends.
+Torch convolves in TF32, as it does unless told otherwise, ours doesn't. Milliseconds, and errors against
+float64 in the 2-norm. Each network has a process of its own; these compile side by side, and what they time
+they time one process at once.
 """
 
 from __future__ import annotations

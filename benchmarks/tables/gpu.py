@@ -175,6 +175,8 @@ _CALLED = {
     "inductor-graphs": "its graphs, TF32",
     "inductor-graphs-fp16": "its graphs, fp16",
 }
+_SAME_TYPE = ("inductor", "inductor-graphs")
+"""Inductor's modes that compute in the type of the model, f32 as TF32."""
 
 
 def called_networks(files: Sequence[Any]) -> list[str]:
@@ -202,9 +204,49 @@ def called_networks(files: Sequence[Any]) -> list[str]:
     return lines
 
 
+def half_networks(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls in f16 and bf16 beside Inductor's in the same type, ratios and errors."""
+    heads = ("network", "type", "batch", "ours, ms", "Inductor", "its graphs", "over the better")
+    rows, ratios = [], []
+    for row in (row for file in files for row in file["gpu_networks"].values()):
+        tools, ratio = row["tools"], over_tf32(row)
+        ratios += [] if ratio is None else [ratio]
+        times = (tools.get(name, {}).get("milliseconds") for name in ("winograd", *_SAME_TYPE))
+        errors = (tools.get("winograd", {}).get("error"), row.get("eager_error"))
+        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
+        rows.append(
+            (
+                *named,
+                *(number(each, ".2f") for each in times),
+                number(ratio, ".2f"),
+                *(number(each, ".1e") for each in errors),
+            )
+        )
+    lines = table((*heads, "our error", "torch's"), sorted(rows))
+    return [*lines, "", f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}."]
+
+
+def open_sizes(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of a program for all sizes beside those of one size, Inductor's and eager torch's."""
+    tools = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}
+    heads = ("network", "size", *tools.values(), "over that size", "over Inductor", "our error", "torch's")
+    rows, ratios = [], []
+    for network, record in (pair for file in files for pair in file["gpu_open_sizes"].items()):
+        for size, found in record["sizes"].items():
+            times = [found[tool]["milliseconds"] for tool in tools]
+            ratio = times[1] / times[0], times[2] / times[0]
+            ratios.append(ratio)
+            errors = (f"{found[tool]['error']:.1e}" for tool in ("open", "torch"))
+            cells = (f"{each:.2f}" for each in (*times, *ratio))
+            rows.append((network, size, *cells, *errors))
+    means = [f"{mean(each):.2f}" for each in zip(*ratios, strict=True)]
+    over = f"{means[0]} times as fast as a program of that size, {means[1]} times as fast as Inductor's"
+    return [*table(heads, rows), "", f"In the geometric mean of {len(rows)} it is {over}."]
+
+
 def over_tf32(row: Mapping[str, Any]) -> float | None:
-    """How many times faster ours is than the better of Inductor's modes in TF32; None without either."""
-    return _over(row, "inductor", "inductor-graphs")
+    """How many times faster ours is than the better of Inductor's modes, f32 as TF32; None without either."""
+    return _over(row, *_SAME_TYPE)
 
 
 def _over(row: Mapping[str, Any], *others: str) -> float | None:

@@ -38,9 +38,18 @@ RUNS: Mapping[str, Run] = {
     ),
     "gpu-calls-h200.json": Run("2026-11-27", "NVIDIA H200, torch 2.11", "gpu_networks --jobs 11 --rounds 5"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
+    "gpu-half-h200.json": Run(
+        "2026-11-27",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --types f16 bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
+        "--jobs 12",
+    ),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
+    ),
+    "gpu-open-sizes-h200.json": Run(
+        "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),

@@ -12,10 +12,10 @@ import torch
 from torch import nn
 from wide import wide
 
-from benchmarks import gpu_networks
+from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import called_networks, over_tf32
+from benchmarks.tables.gpu import called_networks, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
@@ -76,3 +76,20 @@ def test_what_is_told_of_a_network(
     for name in ("winograd", "inductor"):
         assert found[name]["milliseconds"] > 0 < found[name]["chained"] and found[name]["error"] < 1e-6
     assert "unknown" in found["inductor-graphs"]["failure"]
+
+
+def test_half_precision_is_beside_the_same_type() -> None:
+    fast = {**row("fast", 1, winograd=2.0, inductor=8.0, inductor_graphs=3.0), "type": "bf16"}
+    lost = {**row("lost", 32, winograd=None, inductor=8.0), "type": "f16"}
+    lines = half_networks([{gpu_networks.TITLE: {"a": fast, "b": lost}}])
+    assert lines[2] == "| `fast` | bf16 | 1 | 2.00 | 8.00 | 3.00 | 1.50 | 1.0e-06 | 2.0e-06 |"
+    assert lines[3] == "| `lost` | f16 | 32 |  | 8.00 |  |  |  | 2.0e-06 |"
+    assert lines[-1] == "The geometric mean of 1 ratios is 1.50."
+
+
+def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
+    times = {"open": 2.0, "static": 1.0, "inductor": 3.0, "torch": 8.0}
+    sizes = {"8x9": {tool: {"milliseconds": each, "error": 1e-6} for tool, each in times.items()}}
+    lines = open_sizes([{gpu_open_sizes.TITLE: {"net": {"sizes": sizes}}}])
+    assert lines[2] == "| net | 8x9 | 2.00 | 1.00 | 3.00 | 8.00 | 0.50 | 1.50 | 1.0e-06 | 1.0e-06 |"
+    assert "0.50 times as fast as a program of that size, 1.50 times" in lines[-1]
