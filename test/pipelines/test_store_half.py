@@ -93,6 +93,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return count
 
 
+@pytest.mark.this_machine
 @pytest.mark.parametrize("name", sampled(list(LAYERS), QUICK_LAYERS))
 @pytest.mark.parametrize("type_", TYPES, ids=str)
 @pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
@@ -107,6 +108,7 @@ def test_results_are_those_of_f32_between(name, type_, target, stored, monkeypat
     np.testing.assert_array_equal(result, result_of(model, image, target, **options))
 
 
+@pytest.mark.this_machine
 def test_a_target_without_conversions_has_f16_in_f32(stored):
     """SSE2 has none of f16; those of bf16 are arithmetic on integers."""
     torch.manual_seed(0)

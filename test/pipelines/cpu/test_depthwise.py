@@ -136,6 +136,7 @@ COPIED = [
 ]
 
 
+@pytest.mark.this_machine
 def test_agrees_with_float64_where_the_input_is_copied() -> None:
     space = CpuSearchSpace(HOST, CpuBackend(HOST).default_machine, threads=1)
 
@@ -200,11 +201,13 @@ def by_depthwise_kernel(program: Program, target: CpuTarget, threads: int = 1) -
     return replace(program, schedule=schedule)
 
 
+@pytest.mark.this_machine
 @pytest.mark.parametrize("programs", batches(SHARED, [*FIRST_LAYERS, *SHARED[3:6]]))
 def test_channels_of_one_vector_agree_with_float64(programs: list[Program]) -> None:
     check_together([by_depthwise_kernel(program, HOST) for program in programs])
 
 
+@pytest.mark.this_machine
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
 def test_channels_of_one_vector_agree_with_float64_on_lesser_targets(cpu: str) -> None:
     target = CpuTarget.of(cpu, "+avx2,+fma" if cpu == "haswell" else "")
@@ -213,11 +216,13 @@ def test_channels_of_one_vector_agree_with_float64_on_lesser_targets(cpu: str) -
     by_depthwise_kernel(program, target).check(flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
+@pytest.mark.this_machine
 def test_channels_of_one_vector_have_filters_known_only_at_run_time() -> None:
     program = by_depthwise_kernel(FIRST_LAYERS[1], HOST)
     replace(program, constant_filter=False).check()
 
 
+@pytest.mark.this_machine
 def test_channels_of_one_vector_are_computed_in_parallel() -> None:
     program = by_depthwise_kernel(FIRST_LAYERS[0], HOST, threads=4)
     assert isinstance(program.schedule, DepthwiseSchedule)
