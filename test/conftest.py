@@ -16,7 +16,11 @@ from iree import runtime
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
 
+from benchmarks.amd.radv import MESA
+
 _LOWEST_PRIORITY = 19
+_WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
+"""Targets whose matrix units kernels use."""
 
 # How long an example takes says more of the machine than of what is tested.
 settings.register_profile("without a deadline", deadline=None)
@@ -114,9 +118,14 @@ def closed_gpus() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--cpu") is None:
-        return
-    left_out = {item for item in items if item.get_closest_marker("this_machine")}
+    """Leaves out tests whose marker says that they need what isn't there."""
+    lacking = {
+        "this_machine": config.getoption("--cpu") is not None,
+        "matrix_units": not config.getoption("--gpu").startswith(_WITH_MATRIX_UNITS),
+        "mesa": not MESA.exists(),
+    }
+    markers = [marker for marker, lacks in lacking.items() if lacks]
+    left_out = {item for item in items if any(map(item.get_closest_marker, markers))}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 

@@ -17,7 +17,7 @@ from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, wa
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
 from benchmarks.amd.layers import LAYERS, layer_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
-from benchmarks.amd.radv import MESA, STAND_INS, kernels_of_log
+from benchmarks.amd.radv import STAND_INS, kernels_of_log
 from benchmarks.amd.rocm import kernels_of_assembly
 from benchmarks.amd.zoo import predicted
 from benchmarks.amd.zoo_layers import network_layers
@@ -183,7 +183,7 @@ def test_default_choices_spill_no_registers(layer: str, target: str) -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.skipif(not MESA.exists(), reason="Mesa isn't there: make amd")
+@pytest.mark.mesa
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_load_on_gpus_that_mesa_is_made_to_believe_in(layer: str) -> None:
     """By IREE's own runtime; no kernel spills registers or leaves a SIMD less than two waves."""
