@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.element_types import ElementType, type_of_dtype
 from iree.winograd.loading.process_changes import ProcessChange, allowed_changes
+from iree.winograd.loading.staging_memory import StagingMemory
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
@@ -40,8 +41,6 @@ _MALLOC_TRIM_THRESHOLD = -1
 _MALLOC_MMAP_THRESHOLD = -3
 
 _HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
-_STAGING_MEMORY = int(runtime.MemoryType.HOST_LOCAL) | int(runtime.MemoryType.DEVICE_VISIBLE)
-_STAGING_USAGE = int(runtime.BufferUsage.TRANSFER_TARGET) | int(runtime.BufferUsage.MAPPING_SCOPED)
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,10 @@ class Device:
     """What threads ask of the system while they wait for a call."""
     reopen: Callable[[], Device] | None = None
     """Opens it anew in a process that was forked; None where nothing of it can be used there."""
+    staging: StagingMemory = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "staging", StagingMemory(self.hal))
 
     @property
     def threads(self) -> int | None:
@@ -101,22 +104,26 @@ class Device:
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""
-        staging = self._copied(view, _STAGING_MEMORY, _STAGING_USAGE)
-        # The array doesn't keep the memory of a buffer that was mapped without a view.
-        result: npt.NDArray[Any] = np.array(staging.map().asarray(view.shape, dtype))
+        source = view.get_buffer()
+        with self.staging.buffer(source.byte_length()) as target:
+            self._copy(source, target)
+            # The array doesn't keep the memory of a buffer that was mapped without a view.
+            result: npt.NDArray[Any] = np.array(target.map().asarray(view.shape, dtype))
         return result
 
     def copy(self, view: Any) -> Any:
         """A copy of a buffer view of the runtime, in memory of the device that programs may write to."""
-        memory, usage = int(runtime.MemoryType.DEVICE_LOCAL), int(runtime.BufferUsage.DEFAULT)
-        return runtime.HalBufferView(self._copied(view, memory, usage), view.shape, view.element_type)
-
-    def _copied(self, view: Any, memory: int, usage: int) -> Any:
-        """A buffer of the runtime that holds what `view` does."""
         source = view.get_buffer()
         target = self.hal.allocator.allocate_buffer(
-            memory_type=memory, allowed_usage=usage, allocation_size=source.byte_length()
+            memory_type=int(runtime.MemoryType.DEVICE_LOCAL),
+            allowed_usage=int(runtime.BufferUsage.DEFAULT),
+            allocation_size=source.byte_length(),
         )
+        self._copy(source, target)
+        return runtime.HalBufferView(target, view.shape, view.element_type)
+
+    def _copy(self, source: Any, target: Any) -> None:
+        """Has one buffer of the runtime hold what another one of its size does."""
         semaphore = self.hal.create_semaphore(0)
         done = runtime.HalFence.create_at(semaphore, 1)
         self.hal.queue_copy(
@@ -126,7 +133,6 @@ class Device:
             signal_semaphores=done,
         )
         done.wait()
-        return target
 
 
 def _number(array: npt.NDArray[Any], element_type: ElementType | None) -> int:
@@ -365,7 +371,7 @@ def _forget_devices() -> None:
     for opened in _OPENED:
         device = opened()
         if device is not None:
-            keep_for_good(device.hal)
+            keep_for_good(device)
     for opening in (_open_host_device, _open_gpu, _open_sharing_gpu):
         opening.cache_clear()
     CALLS.forget()
