@@ -94,7 +94,9 @@ RUNS: Mapping[str, Run] = {
     "models-batch-1.json": Run("2026-11-21", ZEN5, "models --batch 1 --threads 1 --rounds 7"),
     "models-batch-8.json": Run("2026-11-21", ZEN5, "models --batch 8 --threads 1 2 --rounds 5"),
     "models-of-people.json": Run(
-        "2026-11-27", f"{SERVER_64}, torch 2.11", "models_of_people --threads 1 --jobs 24 --seconds 6"
+        "2026-11-27",
+        f"{SERVER}, torch 2.11",
+        "models_of_people --threads 1 --jobs 15 --seconds 4 --budget 230",
     ),
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
