@@ -96,16 +96,18 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 @pytest.mark.this_machine
 @pytest.mark.parametrize("name", sampled(list(LAYERS), QUICK_LAYERS))
 @pytest.mark.parametrize("type_", TYPES, ids=str)
-@pytest.mark.parametrize("target", ["cpu", "cpu:haswell"])
-def test_results_are_those_of_f32_between(name, type_, target, stored, monkeypatch):
-    """Bit by bit: loads widen exactly, and stores round what was rounded before."""
+def test_results_are_those_of_f32_between(name, type_, stored, monkeypatch):
+    """Bit by bit: loads widen exactly, and stores round what was rounded before.
+
+    Not where AMX may multiply what is stored in bf16, which sums in another order than f32 in between.
+    """
     torch.manual_seed(0)
     build, shape, options, expected = LAYERS[name]
     model, image = build().to(type_), torch.randn(shape).to(type_)
-    result = result_of(model, image, target, **options)
+    result = result_of(model, image, "cpu:haswell", **options)
     assert (stored["input"], stored["output"]) == expected
     monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
-    np.testing.assert_array_equal(result, result_of(model, image, target, **options))
+    np.testing.assert_array_equal(result, result_of(model, image, "cpu:haswell", **options))
 
 
 @pytest.mark.this_machine
