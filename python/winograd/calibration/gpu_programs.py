@@ -12,7 +12,7 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import multiply_add
-from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.emission.work import BATCH, Sizes, Work
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -108,14 +108,14 @@ def _emit_copy(source: GlobalBuffer, target: GlobalBuffer, first: Index, element
 
 
 def _add_chain(launcher: Launcher, suffix: str, kernel: _Kernel, dispatches: int) -> None:
-    argument = TensorArgument((None, kernel.elements), F32.name, by_quads=True)
+    argument = TensorArgument((None, kernel.elements), F32.name, by_quads=True, dynamic=(BATCH,))
     threads = WorkgroupThreads(kernel.threads)
     function = func.FuncOp(f"{kernel.name}_{suffix}", ([argument.type], [argument.type]))
     with ir.InsertionPoint(function.add_entry_block()):
         (value,) = function.arguments
-        rows = tensor.dim(value, index_constant(0))
+        sizes = {BATCH: tensor.dim(value, index_constant(0))}
         for _ in range(dispatches):
-            value = launcher.launch(kernel, kernel.name, threads, [(value, argument)], argument, rows)
+            value = launcher.launch(kernel, kernel.name, threads, [(value, argument)], argument, sizes)
         func.ReturnOp([value])
 
 
