@@ -16,15 +16,13 @@ from iree.winograd.passes.infrastructure.option import check_options, is_positiv
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_analysis
 from iree.winograd.passes.match.constant_identity import constant_identity
-from iree.winograd.passes.match.constants import Array, constant_array, is_constant
+from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array, is_constant
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-filter"
-AT_LOAD_ATTRIBUTE = "winograd.folds_at_load"
-"""Of a module whose filters are to be transformed when it is loaded."""
 MOST_GROWTH = 256 << 20
 """Bytes by which transformed filters may exceed filters in a file, if that isn't decided by a user: those of
 VGG-16 do by 200 MB, of a VAE decoder by 730 MB. Transforming them takes memory, too, three times as much."""

@@ -18,6 +18,8 @@ from iree.winograd.passes.match.slices import match_slice
 Array = npt.NDArray[Any]
 
 # Arithmetic on constants is evaluated up to this many elements: per-channel constants, not images.
+AT_LOAD_ATTRIBUTE = "winograd.folds_at_load"
+"""Of a module in which what is computed of constants is to be computed when it is loaded."""
 MAX_EVALUATED_ELEMENTS = 1 << 16
 # The same where one of the constants has as many, as where filters are binarized or scaled.
 MAX_EVALUATED_CONSTANT = 1 << 24

@@ -83,6 +83,7 @@ class _Widening:
 
     def widen(self, module: ir.Operation) -> None:
         inside_of_bodies: set[ir.Operation] = set()
+        copies: list[ir.Operation] = []
         for operation in list(walk(module)):
             if operation in inside_of_bodies or operation.name == "arith.constant":
                 continue
@@ -90,8 +91,13 @@ class _Widening:
                 inside_of_bodies.update(walk(operation))
                 if has_half(operation) or any(operand in self.types for operand in operation.operands):
                     self._widen(operation)
+                    if _is_copy(operation):
+                        copies.append(operation)
             else:
                 self._narrow_operands(operation)
+        for copy in copies:
+            copy.results[0].replace_all_uses_with(copy.operands[0])
+            copy.erase()
 
     def _widen(self, operation: ir.Operation) -> None:
         for number, operand in enumerate(operation.operands):
@@ -145,6 +151,20 @@ def _can_widen(operation: ir.Operation) -> bool:
         or (name.startswith("linalg.") and any(part in name for part in _NAMED_SUMS))
     )
     return is_known and all(can_widen(region.blocks[0]) for region in operation.regions)
+
+
+def _is_copy(operation: ir.Operation) -> bool:
+    """Whether an operation gives what it reads: a conversion, when what it read is converted."""
+    if operation.name != "linalg.generic" or len(operation.operands) != 2:
+        return False
+    maps = [each.value for each in operation.attributes["indexing_maps"]]
+    block = operation.regions[0].blocks[0]
+    (*_, end) = block.operations
+    return (
+        operation.operands[0].type == operation.results[0].type
+        and all(each == ir.AffineMap.get_identity(each.n_dims) for each in maps)
+        and list(end.operation.operands) == [block.arguments[0]]
+    )
 
 
 def _after(value: ir.Value) -> ir.InsertionPoint:

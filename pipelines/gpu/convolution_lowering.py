@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import Array, constant_array
+from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.convolution_signature import (
@@ -124,6 +124,10 @@ class ConvolutionLowering(ABC):
         if constant is not None:
             return constant, TensorArgument.of(constant, True)
         result = TensorArgument(packing.filter_extents(), packing.operand_element, True)
+        # The filters may yet be computed of constants, and IREE evaluates these on the host, for which there
+        # is no code of this kernel.
+        module = self.launcher.module
+        module.attributes[AT_LOAD_ATTRIBUTE] = ir.UnitAttr.get(module.context)
         filters, layout = self._runtime_filter()
         kernel = kernel_for(layout)
         name = kernel_name(self.group.shape, "filter")

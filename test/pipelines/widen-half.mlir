@@ -83,3 +83,34 @@ func.func @none(%x: tensor<8xf16>, %y: tensor<8xf16>) -> tensor<8xf16> {
   } -> tensor<8xf16>
   return %s : tensor<8xf16>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// What the program converts to f32 itself is in f32 already: its conversion is gone, so that filters stay constants.
+// CHECK-LABEL: func.func @converted
+// CHECK: %[[W:.*]] = arith.constant dense<1.500000e+00> : tensor<3x3x8x4xf32>
+// CHECK: linalg.conv_2d_nhwc_hwcf ins(%[[X:.*]], %[[W]] : tensor<1x10x10x8xf32>, tensor<3x3x8x4xf32>)
+// CHECK: linalg.conv_2d_nhwc_hwcf ins(%[[X]], %[[W]] : tensor<1x10x10x8xf32>, tensor<3x3x8x4xf32>)
+func.func @converted(%x: tensor<1x10x10x8xf16>) -> (tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>) {
+  %w = arith.constant dense<1.5> : tensor<3x3x8x4xf16>
+  %zero = arith.constant 0.0 : f32
+  %we = tensor.empty() : tensor<3x3x8x4xf32>
+  %single = linalg.generic {indexing_maps = [affine_map<(h, w, c, k) -> (h, w, c, k)>, affine_map<(h, w, c, k) -> (h, w, c, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%w : tensor<3x3x8x4xf16>) outs(%we : tensor<3x3x8x4xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %s = arith.extf %in : f16 to f32
+    linalg.yield %s : f32
+  } -> tensor<3x3x8x4xf32>
+  %xe = tensor.empty() : tensor<1x10x10x8xf32>
+  %image = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x10x10x8xf16>) outs(%xe : tensor<1x10x10x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %s = arith.extf %in : f16 to f32
+    linalg.yield %s : f32
+  } -> tensor<1x10x10x8xf32>
+  %e = tensor.empty() : tensor<1x8x8x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%image, %single : tensor<1x10x10x8xf32>, tensor<3x3x8x4xf32>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %half = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  return %y, %half : tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>
+}

@@ -28,9 +28,9 @@ from iree.winograd.compiling.stored_machine import with_stored_machine
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
-from iree.winograd.passes.fold_filter import AT_LOAD_ATTRIBUTE
 from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
+from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.backends.module_backend import unsupported_target

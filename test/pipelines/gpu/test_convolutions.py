@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import iree.winograd
+import numpy as np
 import pytest
 from convolution_program import Program, check_together
+from iree.winograd.dialect.reference import convolution
 from wide import batches, wide
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in (2, 3, 4, 6)]
@@ -87,3 +90,37 @@ def test_larger_blocks_of_desktop_targets_agree_with_float64(gpu_target: str, gp
     larger = [replace(program, outputs=136, batch=9) for program in (DIRECT[3], WINOGRAD[2], EDGES[3])]
     target = "vulkan:rdna3" if gpu_target == "vulkan" else gpu_target
     check_together(larger, target=target, devices=[gpu_device])
+
+
+def test_filters_that_are_computed_of_constants(gpu_target: str, gpu_device: str) -> None:
+    """More than are folded: when the program is loaded. On the host IREE can run no kernel for GPUs."""
+    generator = np.random.default_rng(0)
+    given = generator.standard_normal((3, 3, 64, 128)).astype(np.float32)
+    image = generator.standard_normal((1, 8, 8, 64)).astype(np.float32)
+    filters, output = "tensor<3x3x64x128xf32>", "tensor<1x6x6x128xf32>"
+    program = f"""
+#same = affine_map<(i, j, c, k) -> (i, j, c, k)>
+func.func @main(%image: tensor<1x8x8x64xf32>) -> {output} {{
+  %given = arith.constant dense<"0x{given.tobytes().hex().upper()}"> : {filters}
+  %empty = tensor.empty() : {filters}
+  %filters = linalg.generic {{indexing_maps = [#same, #same],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+      ins(%given : {filters}) outs(%empty : {filters}) {{
+  ^bb0(%element: f32, %unused: f32):
+    %sine = math.sin %element : f32
+    linalg.yield %sine : f32
+  }} -> {filters}
+  %zero = arith.constant 0.0 : f32
+  %sums = tensor.empty() : {output}
+  %zeros = linalg.fill ins(%zero : f32) outs(%sums : {output}) -> {output}
+  %result = linalg.conv_2d_nhwc_hwcf ins(%image, %filters : tensor<1x8x8x64xf32>, {filters})
+      outs(%zeros : {output}) -> {output}
+  return %result : {output}
+}}
+"""
+    compiled = iree.winograd.compile(program, target=gpu_target, output_tile=1, strict=True)
+    sines = np.sin(given.astype(np.float64))
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(image))
+    error = np.abs(result - convolution(image, sines))
+    # Two roundings of each sine, and one of each sum, of magnitudes.
+    assert np.all(error <= (2 + 9 * 64) * 2.0**-24 * convolution(np.abs(image), np.abs(sines)))
