@@ -254,10 +254,10 @@ def divided(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
             rest.append(f"--{SHORT_FLAGS[name[2:]]}{equals}{value}")
         elif name in takes_value:
             if takes_value[name] and not equals and remaining:
-                argument = f"{name}={remaining.popleft()}"
-            given = argument.partition("=")[2]
-            if name == f"--{_SIZE_HINT}" and "=" not in given:
-                rest.append(f"--{OWN_PREFIX}{_SIZE_HINT}={given}")
+                value = remaining.popleft()
+                argument = f"{name}={value}"
+            if name == f"--{_SIZE_HINT}" and "=" not in value:
+                rest.append(f"--{OWN_PREFIX}{_SIZE_HINT}={value}")
             else:
                 own.append(argument)
         else:
