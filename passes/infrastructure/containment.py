@@ -80,11 +80,17 @@ class InvalidRewriteError(Exception):
     """A rewrite left a program that doesn't verify."""
 
 
+class UnknownBreakError(InvalidRewriteError):
+    """One of several passes did."""
+
+
 @dataclass
 class Containment:
     """One run of passes: what it leaves out, and what it fails on."""
 
     left_out: Mapping[Unit, RewriteFailure] = field(default_factory=dict)
+    verifies_each: bool = False
+    """Whether the program is verified after each pass, to find the one that breaks it; else once."""
     verified_pass: str | None = None
     """The pass after whose every rewrite the program is verified, to find the one that breaks it."""
     _failures: list[RewriteFailure] = field(default_factory=list)
@@ -148,6 +154,11 @@ _current: ContextVar[Containment | None] = ContextVar("containment", default=Non
 def failure_of_pass(pass_name: str, module: ir.Operation, error: Exception) -> RewriteFailure:
     """The failure of a pass that can't be laid to any one unit."""
     return RewriteFailure(pass_name, "the program", module.location, error, Unit(pass_name))
+
+
+def failure_of_passes(module: ir.Operation, error: UnknownBreakError) -> RewriteFailure:
+    """The failure of passes of which one, not known yet, broke the program."""
+    return RewriteFailure("verifier", "the program", module.location, error, None)
 
 
 def rewrite_each(

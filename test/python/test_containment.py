@@ -428,17 +428,24 @@ def test_strict_makes_it_an_error_with_a_trace(monkeypatch: pytest.MonkeyPatch) 
     assert "in fail" in note.message
 
 
-def test_a_rewrite_that_breaks_the_program_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verifier runs after each pass; which rewrite it was takes another attempt."""
+@pytest.mark.parametrize("stops_others", [False, True])
+def test_a_rewrite_that_breaks_the_program_is_found(
+    monkeypatch: pytest.MonkeyPatch, stops_others: bool
+) -> None:
+    """Which pass, and then which rewrite, takes other attempts, whether or not a later pass fails on it."""
     broken = Unit("winograd-fuse-epilogue", "output transform", 2)
     contain = Containment.contain
+    breaking: list[Containment] = []
 
     def break_program(
         self: Containment, unit: Unit, operation: ir.Operation, culprit: Unit, rewrite: Callable[[], None]
     ) -> None:
         def rewrite_wrongly() -> None:
             rewrite()
+            if stops_others and breaking[-1:] == [self] and unit.pass_name != broken.pass_name:
+                raise KeyError("a consequence")
             if unit == broken:
+                breaking.append(self)
                 other = next(each for each in walk(self._module) if each.name == "tensor.empty")
                 with ir.InsertionPoint(other):
                     ir.Operation.create("tensor.empty", [ir.IndexType.get()])

@@ -10,6 +10,7 @@ from iree.winograd.passes.infrastructure.containment import (
     InvalidRewriteError,
     RewriteFailure,
     RewriteFailuresError,
+    UnknownBreakError,
 )
 from iree.winograd.passes.infrastructure.registry import Pass, pass_name
 from iree.winograd.passes.infrastructure.unit import Unit
@@ -26,6 +27,7 @@ class Attempts:
     def __init__(self, passes: Sequence[Pass]) -> None:
         self._positions = {pass_name(pass_): position for position, pass_ in enumerate(passes)}
         self._left_out: dict[Unit, RewriteFailure] = {}
+        self._verifies_each = False
         self._verified_pass: str | None = None
 
     @property
@@ -40,19 +42,26 @@ class Attempts:
         """
         for _ in range(MAX_ATTEMPTS - 1):
             try:
-                return attempt(Containment(dict(self._left_out), self._verified_pass))
+                return attempt(self._containment())
             except RewriteFailuresError as error:
                 if not self._learn(error.failures):
                     raise
-        return attempt(Containment(dict(self._left_out)))
+        self._verified_pass = None
+        return attempt(self._containment())
+
+    def _containment(self) -> Containment:
+        return Containment(dict(self._left_out), self._verifies_each, self._verified_pass)
 
     def _learn(self, failures: Sequence[RewriteFailure]) -> bool:
         """Leave out what makes for the first of `failures`; whether that changes anything.
 
-        Others of the same cause are left out with it, the rest may be but its consequences. Where a pass left
-        a program that isn't valid, the next attempt looks for the rewrite that did.
+        Others of the same cause are left out with it, the rest may be but its consequences. Where passes left
+        a program that isn't valid, the next attempt looks for the one that did, and then for the rewrite.
         """
         first = failures[0]
+        if isinstance(first.error, UnknownBreakError):
+            self._verifies_each = True
+            return True
         if first.left_out is None:
             return False
         is_invalid = isinstance(first.error, InvalidRewriteError)

@@ -213,7 +213,7 @@ class Compilation:
                 passes = self._passes(module, options)
             attempts = Attempts(passes.in_order)
             attempt = partial(self._attempt, module, passes, tuple(self._remarks))
-            result = attempt(Containment()) if options.strict else attempts.run(attempt)
+            result = attempt(Containment(verifies_each=True)) if options.strict else attempts.run(attempt)
         except PassError:
             return None
         except RewriteFailuresError as error:
@@ -337,7 +337,7 @@ class Compilation:
         rewrites = PhaseRewrites(
             stages,
             PhasePasses(),
-            partial(self._run_passes, Containment()),
+            partial(self._run_passes, Containment(verifies_each=True)),
             notes_commands=not self._only_rewritten,
             ptxas=None if self._options is None else self._options.ptxas,
             warn=self._warn,
