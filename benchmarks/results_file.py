@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ class ResultsFile:
 
     def add(self, network: str, row: dict[str, Any]) -> None:
         """Add a row, in alphabetical order. May be called from any thread."""
+        self.add_all({network: row})
+
+    def add_all(self, rows: Mapping[str, dict[str, Any]]) -> None:
+        """Add several rows, for which the file is written once."""
         with self._lock:
-            self.rows = dict(sorted({**self.rows, network: row}.items()))
+            self.rows = dict(sorted({**self.rows, **rows}.items()))
             if self._path is None:
                 return
             self._path.parent.mkdir(parents=True, exist_ok=True)

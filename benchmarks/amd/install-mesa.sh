@@ -26,7 +26,8 @@ needed=$(apt-cache depends --recurse --no-recommends --no-suggests --no-conflict
 # shellcheck disable=SC2086
 apt-get -qq download $needed
 for package in *.deb; do dpkg-deb -x "$package" "$root"; done
-driver=$root/usr/lib/x86_64-linux-gnu/libvulkan_radeon.so
+# Beside this file, so that the folder can be moved.
+driver=./usr/lib/x86_64-linux-gnu/libvulkan_radeon.so
 echo "{\"file_format_version\": \"1.0.0\", \"ICD\": {\"api_version\": \"1.3.0\", \"library_path\": \"$driver\"}}" \
   >"$root/radeon.json"
 rm -r "$root/packages" "$root/apt"

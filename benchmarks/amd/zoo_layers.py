@@ -1,8 +1,12 @@
-"""The convolutions of networks of the package pytorchcv, read from their shapes alone."""
+"""The convolutions of networks of the package pytorchcv, read from their shapes alone.
+
+python -m benchmarks.amd.zoo_layers > layers.txt        # all that differ, one a line
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import torch
@@ -24,6 +28,7 @@ NETWORKS = (
     "inceptionv3",
 )
 """A dozen families: plain, grouped and depthwise convolutions, dense blocks, long and wide kernels."""
+BATCHES = (1, 32)
 _SIZES = {"inceptionv3": 299}
 
 
@@ -60,3 +65,13 @@ def network_layers(name: str, batch: int) -> Iterator[ConvolutionProblem]:
     with torch.no_grad():
         model(torch.empty(batch, 3, size, size, device="meta"))
     yield from found
+
+
+def zoo_layers() -> Iterator[ConvolutionProblem]:
+    """Those of all networks at all batches, each once."""
+    layers = (network_layers(network, batch) for batch in BATCHES for network in NETWORKS)
+    yield from dict.fromkeys(chain.from_iterable(layers))
+
+
+if __name__ == "__main__":
+    print(*zoo_layers(), sep="\n")

@@ -5,22 +5,29 @@ By Mesa's where `make amd` has put it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
+from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
+from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
+from benchmarks.amd.chosen import kernel_key
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
-from benchmarks.amd.layers import LAYERS, layer_text
+from benchmarks.amd.layers import LAYERS, layer_problem, layer_text, problem_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
+from benchmarks.amd.predicted import predicted
 from benchmarks.amd.radv import STAND_INS, kernels_of_log
 from benchmarks.amd.rocm import kernels_of_assembly
-from benchmarks.amd.zoo import predicted
 from benchmarks.amd.zoo_layers import network_layers
+from benchmarks.square_layer import SquareLayer
 
 CODE = """\
 kernel:
@@ -145,6 +152,38 @@ def test_layers_have_names_of_their_own() -> None:
     assert "tensor<32x16x16x256xf32>" in layer_text(LAYERS["32x14x14 3x3 256->256"])
     text = layer_text(LAYERS["1x7x7 3x3 512->512"], constant_filter=False)
     assert text.count("tensor<3x3x512x512xf32>") == 2
+
+
+def test_layers_of_groups_are_programs() -> None:
+    window = "kernel 3x5 stride 2x1 dilation 1x2 padding 1x4 1x4"
+    grouped = problem_text(ConvolutionProblem.parse(f"2x14x16x64->96 {window} groups 32 f32"))
+    assert "tensor<2x16x24x64xf32> into tensor<2x16x24x32x2xf32>" in grouped
+    assert "tensor<32x3x3x5x2xf32>" in grouped
+    assert "strides = dense<[2, 1]>" in grouped and "dilations = dense<[1, 2]>" in grouped
+    each = problem_text(ConvolutionProblem.parse(f"2x14x16x64->64 {window} groups 64 f32"))
+    assert "depthwise" in each and "tensor<3x5x64xf32>" in each
+
+
+def test_layers_have_the_same_kernels_whose_blocks_are_as_full() -> None:
+    schedule = GemmSchedule(64, 64, 16)
+    algorithm = Algorithm((2, 2), (3, 3))
+
+    def key(size: int, channels: int, filters: int, schedule: GemmSchedule = schedule) -> object:
+        problem = layer_problem(SquareLayer(1, size, channels, filters))
+        return kernel_key(problem, Implementation(algorithm, schedule))
+
+    assert key(32, 128, 64) == key(64, 256, 128)
+    assert key(32, 128, 64) == key(32, 128, 64, replace(schedule, reduction_parts=1))
+    other = (
+        key(28, 128, 64),  # Rows that are no whole blocks.
+        key(33, 128, 64),  # Tiles that reach over the edge.
+        key(32, 128, 62),
+        key(32, 126, 64),
+        key(32, 16, 64),  # A loop that may be unrolled.
+        key(32, 128, 64, replace(schedule, reduction_parts=2)),
+        key(32, 128, 64, replace(schedule, thread_columns=4)),
+    )
+    assert key(32, 128, 64) not in other
 
 
 def test_layers_of_networks_are_predicted_beside_irees_code() -> None:

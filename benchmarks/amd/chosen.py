@@ -1,0 +1,227 @@
+"""Compiles every kernel that is chosen for the layers of networks, for all of AMD's GPUs, many at a time.
+
+    python -m benchmarks.amd.zoo_layers > layers.txt        # of pytorchcv's networks, where torch is
+    python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json
+    python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json --targets radv:navi31
+
+The layers of `benchmarks.amd` belong to them. Of layers that a target has the same kernels for but for their
+sizes one is compiled: those of the same algorithm and schedule whose sizes leave as much of blocks and tiles
+over, in loops that are as short. What is missing in the file is added, so that a run that ended goes on. The
+exit status is 1 where a kernel spills registers or leaves a SIMD less than two waves.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from iree.winograd.calibration.programs import backend_of
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_record
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.selection.candidates import convolution_shape
+from iree.winograd.pipelines.selection.implementation import Implementation
+
+from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each, target_name
+from benchmarks.amd.kernel import CompiledKernel
+from benchmarks.amd.layers import LAYERS, layer_problem, problem_text
+from benchmarks.amd.predicted import predicted
+from benchmarks.amd.radv import MESA
+from benchmarks.results_file import ResultsFile
+
+_SECONDS = 240
+"""That no program takes to compile: a process that died says nothing."""
+_WRITTEN_AFTER = 5.0
+"""Seconds, for a file of many rows."""
+_SHORT_LOOP = 8
+"""Steps that compilers may unroll whole."""
+_STEP = 16
+_FEWEST_WAVES = 2
+
+Rows = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is chosen for layers on IREE's target."""
+
+    name: str
+    layers: tuple[ConvolutionProblem, ...]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A layer that stands for `layers` of the same kernels, for GPUs of one of IREE's targets."""
+
+    layer: ConvolutionProblem
+    implementation: Implementation
+    layers: int
+    targets: tuple[str, ...]
+    mesa: Path
+
+
+def kernel_key(problem: ConvolutionProblem, implementation: Implementation) -> tuple[object, ...]:
+    """What kernels depend on, apart from how many blocks of work there are."""
+    shape = convolution_shape(problem, implementation.algorithm)
+    schedule = {
+        name: value
+        for name, value in schedule_record(implementation.schedule).items()
+        if name not in ("reduction_parts", "walking_workgroups")
+    }
+    rows = shape.images * prod(shape.tiles_per_image)
+    blocks = (
+        (rows, schedule.get("block_rows", schedule.get("block_tiles", 1))),
+        (shape.group_outputs, schedule.get("block_columns", 1)),
+        (shape.reduction, schedule.get("block_reduction", 1)),
+        (shape.group_inputs, 4),
+        (shape.group_outputs, 4),
+        *zip(shape.output_size, implementation.algorithm.output_tile, strict=True),
+    )
+    return (
+        implementation.algorithm,
+        tuple(schedule.items()),
+        getattr(implementation.schedule, "reduction_parts", 1) > 1,
+        problem.kernel_size,
+        problem.strides,
+        problem.dilations,
+        problem.groups > 1,
+        tuple(size % block == 0 for size, block in blocks),
+        min(_SHORT_LOOP, ceil_div(shape.reduction, _STEP)),
+        any((*problem.padding_low, *problem.padding_high)),
+    )
+
+
+def _answer(question: _Question) -> list[tuple[ConvolutionProblem, Implementation]]:
+    """What is chosen for each of the layers that isn't left to IREE."""
+    backend = backend_of(question.name)
+    assert isinstance(backend, GpuBackend)
+    space = backend.search_space()
+    found = ((layer, predicted(layer, space).chosen) for layer in question.layers)
+    return [(layer, chosen.implementation) for layer, chosen in found if chosen is not None]
+
+
+def _compile(job: _Job) -> Rows:
+    rows = {}
+    for target, compiled in compiled_for_each(problem_text(job.layer), job.targets, mesa=job.mesa):
+        row: dict[str, Any] = {"target": target, "layer": str(job.layer), "layers": job.layers}
+        if isinstance(compiled, CompiledProgram):
+            (row["chosen"],) = compiled.layers or [None]
+            row["kernels"] = list(map(_facts, compiled.kernels))
+        else:
+            row["error"] = str(compiled)
+        rows[f"{target}, {job.layer}"] = row
+    return rows
+
+
+def _facts(kernel: CompiledKernel) -> dict[str, Any]:
+    names = ("name", "threads", "wave", "registers", "spilled", "shared", "waves")
+    facts: dict[str, Any] = {name: getattr(kernel, name) for name in names}
+    if kernel.loop is not None and kernel.bound is not None:
+        density = kernel.loop.multiplying / kernel.loop.vector
+        facts |= {"of_vector": round(density, 3), "bound": round(kernel.bound.of_peak, 3)}
+    return facts
+
+
+def _begin(processors: Any) -> None:
+    """Has this process, and the compiler's threads, use one processor."""
+    os.sched_setaffinity(0, {processors.get()})
+
+
+def _jobs(
+    answers: Sequence[tuple[_Question, Sequence[tuple[ConvolutionProblem, Implementation]]]],
+    targets: Sequence[str],
+    mesa: Path,
+) -> Iterator[_Job]:
+    """Of each of IREE's targets one for each key, those first that stand for most layers."""
+    for name in dict.fromkeys(map(target_name, targets)):
+        alike: dict[tuple[object, ...], list[tuple[ConvolutionProblem, Implementation]]] = {}
+        for question, answer in answers:
+            if question.name == name:
+                for layer, implementation in answer:
+                    alike.setdefault(kernel_key(layer, implementation), []).append((layer, implementation))
+        own = tuple(each for each in targets if target_name(each) == name)
+        for same in sorted(alike.values(), key=len, reverse=True):
+            layer, implementation = same[0]
+            yield _Job(layer, implementation, len(same), own, mesa)
+
+
+def _has_all(job: _Job, results: ResultsFile) -> bool:
+    return all(f"{target}, {job.layer}" in results.rows for target in job.targets)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--layers", type=Path, help="a file of them; else those of pytorchcv's networks")
+    parser.add_argument("--targets", nargs="+", default=ALL_TARGETS, metavar="TARGET")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--output", type=Path, help="a JSON file")
+    parser.add_argument("--mesa", type=Path, default=MESA, help="the folder that Mesa is in")
+    arguments = parser.parse_args()
+    if arguments.layers is None:
+        from benchmarks.amd.zoo_layers import zoo_layers
+
+        zoo = list(zoo_layers())
+    else:
+        zoo = list(map(ConvolutionProblem.parse, arguments.layers.read_text().splitlines()))
+    layers = list(dict.fromkeys([*map(layer_problem, LAYERS.values()), *zoo]))
+    results = ResultsFile(arguments.output, "kernels")
+    context = multiprocessing.get_context("spawn")
+    free = context.SimpleQueue()
+    usable = sorted(os.sched_getaffinity(0))
+    for number in range(4 * arguments.jobs):
+        free.put(usable[number % len(usable)])
+    with context.Pool(arguments.jobs, _begin, (free,)) as pool:
+        questions = [
+            _Question(name, tuple(layers[first::16]))
+            for name in dict.fromkeys(map(target_name, arguments.targets))
+            for first in range(16)
+        ]
+        answers = list(zip(questions, pool.map(_answer, questions, chunksize=1), strict=True))
+        found = list(_jobs(answers, arguments.targets, arguments.mesa))
+        jobs = sorted(
+            (job for job in found if not _has_all(job, results)), key=lambda job: job.layers, reverse=True
+        )
+        print(f"{len(layers)} layers, {len(found)} different ones, {len(jobs)} to compile", flush=True)
+        compiled = pool.imap_unordered(_compile, jobs)
+        unwritten: Rows = {}
+        written = time.monotonic()
+        for number in range(len(jobs)):
+            try:
+                unwritten |= compiled.next(timeout=_SECONDS)
+            except multiprocessing.TimeoutError:
+                print(f"{len(jobs) - number} programs never compiled", file=sys.stderr)
+                break
+            if time.monotonic() > written + _WRITTEN_AFTER:
+                results.add_all(unwritten)
+                unwritten, written = {}, time.monotonic()
+                print(f"{number + 1} of {len(jobs)}", flush=True)
+        results.add_all(unwritten)
+    return _report(results)
+
+
+def _report(results: ResultsFile) -> int:
+    """Prints what isn't as it should be; 1 where there is such."""
+    wrong = 0
+    for name, row in results.rows.items():
+        for kernel in row.get("kernels", ()):
+            if kernel["spilled"] or kernel["waves"] < _FEWEST_WAVES:
+                wrong += 1
+                print(f"{name}: {kernel['name']} spills {kernel['spilled']}, {kernel['waves']} waves")
+        if "error" in row:
+            wrong += 1
+            print(f"{name}: {row['error'].splitlines()[0]}")
+    print(f"{len(results.rows)} rows, {wrong} not as they should be")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
