@@ -1,8 +1,12 @@
 """What precedes the GPU itself where the tensors of a model are on one."""
 
+from functools import partial
+
 import iree.winograd as winograd
 import pytest
 import torch
+from iree.winograd.importers.torch_operators import attention
+from iree.winograd.importers.torch_operators.table import decompositions
 from iree.winograd.torch_compile.division import divide
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.training_division import divide_training
@@ -107,3 +111,50 @@ def test_code_is_for_the_gpu_of_the_tensors(
     gpu = torch.device("cuda", 1)
     assert part_device(gpu, None) == part_device(gpu, "cuda") == PartDevice(gpu, target)
     assert part_device(gpu, "cuda:sm_80") == PartDevice(gpu, "cuda:sm_80")
+
+
+def attended(type_: torch.dtype, image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
+    """A convolution whose pixels attend to each other, by the operator that torch has for GPUs."""
+    image = torch.ops.aten.convolution.default(image, filters, None, [1], [1], [1], False, [0], 1)
+    heads = image.reshape(2, 2, 4, -1).transpose(-2, -1)
+    if type_ == torch.float32:
+        efficient = torch.ops.aten._scaled_dot_product_efficient_attention.default
+        return efficient(heads, heads, heads, None, False)[0]
+    return torch.ops.aten._scaled_dot_product_flash_attention.default(heads, heads, heads)[0]
+
+
+@pytest.mark.parametrize("type_", [torch.float32, torch.float16])
+def test_attention_of_gpus_is_part_of_a_program(type_: torch.dtype) -> None:
+    with FakeTensorMode():
+        image, filters = (torch.empty(*shape, dtype=type_) for shape in ((2, 4, 12), (8, 4, 3)))
+        graph = make_fx(partial(attended, type_), decomposition_table=decompositions())(image, filters)
+    division = divide(graph, {}, torch.device("cpu"), 1, True, lambda part: False)
+    assert (division.rejections, division.rest, len(division.parts)) == ((), (), 1)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("operator", ["efficient", "flash", "cudnn"])
+def test_attention_of_gpus_is_that_of_torch(operator: str, is_causal: bool) -> None:
+    query, key, value = (torch.randn(2, 3, 8, 4) for _ in range(3))
+    given = {"is_causal": is_causal, "scale": 0.7}
+    if operator == "flash":
+        output, sums, *_ = attention.flash(query, key, value, **given)
+        scores = 0.7 * query.double() @ key.double().transpose(-2, -1)
+        if is_causal:
+            scores = scores.masked_fill(~torch.ones(8, 8, dtype=torch.bool).tril(), -torch.inf)
+        torch.testing.assert_close(sums.double(), torch.logsumexp(scores, -1), rtol=1e-5, atol=1e-5)
+    else:
+        output, *_ = getattr(attention, operator)(query, key, value, None, False, **given)
+    exact = torch.nn.functional.scaled_dot_product_attention(
+        query.double(), key.double(), value.double(), **given
+    )
+    torch.testing.assert_close(output.double(), exact, rtol=1e-5, atol=1e-5)
+    assert output.transpose(1, 2).is_contiguous()
+
+
+def test_attention_that_drops_scores_stays() -> None:
+    tensors = [torch.randn(1, 1, 4, 4) for _ in range(3)]
+    assert attention.efficient(*tensors, None, False, 0.5) is NotImplemented
+    assert attention.efficient(*tensors, None, True) is NotImplemented
+    assert attention.flash(*tensors, 0.5) is NotImplemented
+    assert attention.cudnn(*tensors, None, True) is NotImplemented

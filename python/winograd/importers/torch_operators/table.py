@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from iree.winograd.importers.torch_operators import (
     adaptive_pooling,
+    attention,
     elements,
     embedding,
     indexing,
@@ -33,6 +34,9 @@ def decompositions() -> Decompositions:
     return {
         **get_decomposition_table(),
         **{operator: decomposition_table[operator] for operator in _BY_TORCH},
+        _aten._scaled_dot_product_cudnn_attention.default: attention.cudnn,
+        _aten._scaled_dot_product_efficient_attention.default: attention.efficient,
+        _aten._scaled_dot_product_flash_attention.default: attention.flash,
         _aten.adaptive_max_pool2d.default: partial(adaptive_pooling.adaptive_max_pool, 2),
         _aten.adaptive_max_pool3d.default: partial(adaptive_pooling.adaptive_max_pool, 3),
         _aten.as_strided.default: views.contiguous_view,
