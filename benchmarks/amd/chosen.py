@@ -1,13 +1,14 @@
 """Compiles every kernel that is chosen for the layers of networks, for all of AMD's GPUs, many at a time.
 
-    python -m benchmarks.amd.zoo_layers > layers.txt        # of pytorchcv's networks, where torch is
+    python -m benchmarks.amd.zoo_layers > layers.txt        # where there are torch and pytorchcv
     python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json
     python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json --targets radv:navi31
 
-The layers of `benchmarks.amd` belong to them. Of layers that a target has the same kernels for but for their
-sizes one is compiled: those of the same algorithm and schedule whose sizes leave as much of blocks and tiles
-over, in loops that are as short. What is missing in the file is added, so that a run that ended goes on. The
-exit status is 1 where a kernel spills registers or leaves a SIMD less than two waves.
+These are the layers of `benchmarks.amd` and of a dozen networks at batches of 1 and 32. Of layers that a
+target has the same kernels for but for their sizes one is compiled: those of the same algorithm and schedule
+whose sizes leave as much of blocks and tiles over, in loops that are as short. What is missing in the file is
+added, so that a run that ended goes on. The exit status is 1 where a kernel spills registers or leaves a SIMD
+less than two waves.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each, target_name
 from benchmarks.amd.kernel import CompiledKernel
-from benchmarks.amd.layers import LAYERS, layer_problem, problem_text
+from benchmarks.amd.layers import problem_text
 from benchmarks.amd.predicted import predicted
-from benchmarks.amd.radv import MESA
+from benchmarks.amd.radv import MESA, is_installed
+from benchmarks.amd.rocm import TARGETS
 from benchmarks.results_file import ResultsFile
 
 _SECONDS = 240
@@ -111,10 +113,11 @@ def _answer(question: _Question) -> list[tuple[ConvolutionProblem, Implementatio
 
 def _compile(job: _Job) -> Rows:
     rows = {}
-    for target, compiled in compiled_for_each(problem_text(job.layer), job.targets, mesa=job.mesa):
+    programs = compiled_for_each(problem_text(job.layer), job.targets, mesa=job.mesa)
+    for target, compiled in programs:
         row: dict[str, Any] = {"target": target, "layer": str(job.layer), "layers": job.layers}
         if isinstance(compiled, CompiledProgram):
-            (row["chosen"],) = compiled.layers or [None]
+            row["chosen"] = next(iter(compiled.layers), None)
             row["kernels"] = list(map(_facts, compiled.kernels))
         else:
             row["error"] = str(compiled)
@@ -160,8 +163,8 @@ def _has_all(job: _Job, results: ResultsFile) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--layers", type=Path, help="a file of them; else those of pytorchcv's networks")
-    parser.add_argument("--targets", nargs="+", default=ALL_TARGETS, metavar="TARGET")
+    parser.add_argument("--layers", type=Path, help="a file of them")
+    parser.add_argument("--targets", nargs="+", metavar="TARGET", help="all that there is a compiler for")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--output", type=Path, help="a JSON file")
     parser.add_argument("--mesa", type=Path, default=MESA, help="the folder that Mesa is in")
@@ -169,10 +172,10 @@ def main() -> int:
     if arguments.layers is None:
         from benchmarks.amd.zoo_layers import zoo_layers
 
-        zoo = list(zoo_layers())
+        layers = list(zoo_layers())
     else:
-        zoo = list(map(ConvolutionProblem.parse, arguments.layers.read_text().splitlines()))
-    layers = list(dict.fromkeys([*map(layer_problem, LAYERS.values()), *zoo]))
+        layers = list(map(ConvolutionProblem.parse, arguments.layers.read_text().splitlines()))
+    targets = arguments.targets or (ALL_TARGETS if is_installed(arguments.mesa) else TARGETS)
     results = ResultsFile(arguments.output, "kernels")
     context = multiprocessing.get_context("spawn")
     free = context.SimpleQueue()
@@ -182,11 +185,11 @@ def main() -> int:
     with context.Pool(arguments.jobs, _begin, (free,)) as pool:
         questions = [
             _Question(name, tuple(layers[first::16]))
-            for name in dict.fromkeys(map(target_name, arguments.targets))
+            for name in dict.fromkeys(map(target_name, targets))
             for first in range(16)
         ]
         answers = list(zip(questions, pool.map(_answer, questions, chunksize=1), strict=True))
-        found = list(_jobs(answers, arguments.targets, arguments.mesa))
+        found = list(_jobs(answers, targets, arguments.mesa))
         jobs = sorted(
             (job for job in found if not _has_all(job, results)), key=lambda job: job.layers, reverse=True
         )
@@ -200,6 +203,9 @@ def main() -> int:
             except multiprocessing.TimeoutError:
                 print(f"{len(jobs) - number} programs never compiled", file=sys.stderr)
                 break
+            except Exception as error:
+                # Others are still to be compiled.
+                print(f"a program failed: {error!r}", file=sys.stderr)
             if time.monotonic() > written + _WRITTEN_AFTER:
                 results.add_all(unwritten)
                 unwritten, written = {}, time.monotonic()

@@ -16,8 +16,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from iree import _runtime_libs as runtime_programs
-
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_sharing
 from benchmarks.amd.kernel import CompiledKernel
 from benchmarks.amd.machine_code import main_loop
@@ -42,6 +40,11 @@ _PARTS = re.compile(r"^(?:SPIR-V assembly:|disasm:|\*\*\* SHADER STATS \*\*\*)$"
 
 class NoMesaError(Exception):
     """Mesa isn't installed where it should be."""
+
+
+def is_installed(mesa: Path = MESA) -> bool:
+    """Whether Mesa is in a folder."""
+    return _loader(mesa).exists()
 
 
 def radv_kernels(program: Path, stand_in: str, expected: int, mesa: Path = MESA) -> list[CompiledKernel]:
@@ -122,19 +125,24 @@ def kernels_of_log(log: str, stand_in: str) -> Iterator[CompiledKernel]:
             )
 
 
+def _loader(mesa: Path) -> Path:
+    return mesa / _LIBRARIES / "ld-linux-x86-64.so.2"
+
+
 def _command(program: Path, mesa: Path) -> list[str]:
-    libraries = mesa / _LIBRARIES
-    loader = libraries / "ld-linux-x86-64.so.2"
-    if not loader.exists():
+    if not is_installed(mesa):
         raise NoMesaError(f"Mesa isn't in {mesa}: `make amd` puts it there")
+    # Not needed where there is no Mesa.
+    from iree import _runtime_libs as runtime_programs
+
     runner = Path(next(iter(runtime_programs.__path__)), "iree-run-module")
     # Mesa's newest wants a newer C library than most systems have, and so its own loader.
     return [
-        str(loader),
+        str(_loader(mesa)),
         "--library-path",
-        str(libraries),
+        str(mesa / _LIBRARIES),
         "--preload",
-        str(libraries / "libamdgpu_noop_drm_shim.so"),
+        str(mesa / _LIBRARIES / "libamdgpu_noop_drm_shim.so"),
         str(runner),
         "--device=vulkan",
         f"--module={program}",

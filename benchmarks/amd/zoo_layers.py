@@ -13,6 +13,8 @@ import torch
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from torch import nn
 
+from benchmarks.amd.layers import LAYERS, layer_problem
+
 NETWORKS = (
     "resnet18",
     "resnet50",
@@ -68,9 +70,9 @@ def network_layers(name: str, batch: int) -> Iterator[ConvolutionProblem]:
 
 
 def zoo_layers() -> Iterator[ConvolutionProblem]:
-    """Those of all networks at all batches, each once."""
+    """Those of all networks at all batches, and those of `benchmarks.amd`, each once."""
     layers = (network_layers(network, batch) for batch in BATCHES for network in NETWORKS)
-    yield from dict.fromkeys(chain.from_iterable(layers))
+    yield from dict.fromkeys(chain(map(layer_problem, LAYERS.values()), *layers))
 
 
 if __name__ == "__main__":
