@@ -199,6 +199,22 @@ def test_layers_of_networks_are_predicted_beside_irees_code() -> None:
         assert 0 < found.seconds <= (1 + TIME_TOLERANCE) * found.stock_seconds
 
 
+def test_layers_are_left_to_irees_code_that_is_predicted_to_be_faster() -> None:
+    """By a quarter, on AMD's GPUs: nothing is known of it elsewhere, nor of what it makes of gradients."""
+    target = GpuTarget(1024, 64 << 10, architecture="gfx1201", orders_steps=True)
+    space = GpuBackend(target).search_space()
+    window = "stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    left = ConvolutionProblem.parse(f"1x7x7x512->2048 kernel 1x1 {window}")
+    found = predicted(left, space)
+    assert found.chosen is None and found.seconds == found.stock_seconds
+    of_many_taps = ConvolutionProblem.parse(f"1x9x9x512->2048 kernel 3x3 {window}")
+    assert predicted(of_many_taps, space).chosen is not None
+    assert space.iree_stage_seconds(of_many_taps)
+    assert not space.iree_stage_seconds(ConvolutionProblem.parse(f"weight gradient of {of_many_taps}"))
+    elsewhere = GpuBackend(GpuTarget(1024, 48 << 10, architecture="sm_90")).search_space()
+    assert not elsewhere.iree_stage_seconds(left)
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize(
     ("layer", "target"),

@@ -8,6 +8,7 @@ from math import hypot, prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -38,8 +39,8 @@ PRODUCT_LATENCY = 2.2e-6
 DEPTHWISE_RATE = 1 / 8
 """The part of the peak rate at which first caches give operands: two of 4 bytes for each multiply-add, where
 a multiprocessor starts 128 of these and is given 128 bytes in a cycle."""
-FULL_THREADS = 256
-"""Threads of products that fill a multiprocessor."""
+_FULL_THREADS, _FULL_THREADS_OF_RDNA = 256, 128
+"""Threads of products that fill a multiprocessor: two for each lane, of which RDNA has half as many."""
 
 
 def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, float]:
@@ -68,7 +69,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     gemms = packing.products
     workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
     most = ceil_div(workgroups, machine.multiprocessors)
-    occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
+    occupancy = sqrt(min(1.0, most * schedule.threads / full_threads(machine)))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
     computed = most * operations * machine.multiprocessors / rate
@@ -99,6 +100,12 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
         stages["output"] = latency + moved_seconds(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def full_threads(machine: GpuMachine) -> int:
+    """Threads of products that fill a multiprocessor."""
+    family = amd_family(machine.name)
+    return _FULL_THREADS if family is None or family.is_cdna else _FULL_THREADS_OF_RDNA
 
 
 def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[str, float]:

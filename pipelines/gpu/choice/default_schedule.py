@@ -76,6 +76,11 @@ LARGE_THREAD_SCHEDULES = (
     GemmSchedule(128, 128, 16, thread_rows=16),
 )
 """For GPUs whose shared memory bounds the others: of AMD. Threads of the first load one operand each."""
+SMALL_RDNA_SCHEDULES = (
+    GemmSchedule(64, 32, 16),
+    GemmSchedule(32, 32, 16, thread_rows=8, thread_columns=4),
+)
+"""For RDNA, of one warp: shared memory bounds threads of fewer sums."""
 MFMA_GEMM_SCHEDULES = (
     MfmaGemmSchedule(128, 128, 16),
     MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4),
@@ -199,7 +204,8 @@ def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedul
     """Those that are for the machine, as the target's compiler has to have them."""
     family = amd_family(machine.name)
     is_llvms = target.orders_steps or (family is not None and family.is_cdna)
-    for schedule in (*GEMM_SCHEDULES, *LARGE_THREAD_SCHEDULES):
+    small = () if family is None or family.is_cdna else SMALL_RDNA_SCHEDULES
+    for schedule in (*GEMM_SCHEDULES, *LARGE_THREAD_SCHEDULES, *small):
         if (schedule.thread_rows, schedule.thread_columns) not in multiply_add_rates(machine):
             continue
         # LLVM moves products behind the branch of threads that load one operand, and keeps their operands.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
+from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
@@ -15,7 +17,7 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .default_schedule import default_schedules, schedules, stage_seconds
-from .iree_cost import iree_matmul_seconds
+from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
 from .representative import DYNAMIC_BATCH
 
@@ -121,8 +123,15 @@ class GpuSearchSpace:
         return 0.0
 
     def iree_stage_seconds(self, problem: ConvolutionProblem) -> Mapping[str, float]:
-        """Those of products of rows and a matrix, as measured on an H200."""
-        return iree_matmul_seconds(problem, self.machine) if isinstance(problem, MatmulProblem) else {}
+        """Those of products of rows and a matrix, and on AMD's GPUs of convolutions in f32."""
+        if isinstance(problem, MatmulProblem):
+            return iree_matmul_seconds(problem, self.machine)
+        if isinstance(problem, WeightGradientProblem) or problem.element_types != F32:
+            return {}
+        each_output = (1,) * problem.spatial_rank
+        direct = Algorithm(each_output, each_output).decompose(problem)
+        shape = ConvolutionShape.decomposed(problem, direct)
+        return iree_convolution_seconds(shape.channels_last, self.target, self.machine)
 
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """Nothing: predictions count bytes from memory, where images are."""

@@ -13,13 +13,13 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .cost_model import (
-    FULL_THREADS,
     GATHER_RATE,
     INPUT_ELEMENT_LATENCY,
     INPUT_LATENCY,
     OUTPUT_ELEMENT_LATENCY,
     OUTPUT_LATENCY,
     PRODUCT_LATENCY,
+    full_threads,
     launch_seconds,
     moved_seconds,
 )
@@ -45,7 +45,7 @@ def weight_gradient_seconds(
     products = size * prod(packing.product_extents(1))
     blocks = packing.tile_blocks
     most = ceil_div(_workgroups(packing), machine.multiprocessors)
-    occupancy = sqrt(min(1.0, most * schedule.threads / FULL_THREADS))
+    occupancy = sqrt(min(1.0, most * schedule.threads / full_threads(machine)))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block
     computed = most * operations * machine.multiprocessors / rate
