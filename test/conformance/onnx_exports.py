@@ -215,8 +215,6 @@ def encoder(**options: object) -> nn.Module:
 
 EXPORTS = {
     "self-attention": Export(SelfAttention, TOKENS),
-    "self-attention with weights": Export(lambda: SelfAttention(need_weights=True), TOKENS),
-    "encoder": Export(encoder, TOKENS),
     "encoder, gelu": Export(lambda: encoder(activation="gelu", norm_first=True), TOKENS),
     "decoder layer": Export(Decoder, TOKENS),
     "causal": Export(Causal, TOKENS),
@@ -225,19 +223,14 @@ EXPORTS = {
     "shuffled channels": Export(ShuffledChannels, IMAGE),
     "spatial attention": Export(SpatialAttention, IMAGE),
     "super-resolution by 2": Export(lambda: super_resolution(2), IMAGE),
-    "super-resolution by 3": Export(lambda: super_resolution(3), IMAGE),
     "bicubic": Export(lambda: Resized(scale_factor=2.0, mode="bicubic"), IMAGE),
     "bilinear, corners": Export(lambda: Resized(size=(24, 11), mode="bilinear", align_corners=True), IMAGE),
-    "smaller": Export(lambda: Resized(scale_factor=0.5, mode="bilinear"), IMAGE),
     "detector": Export(Detector, IMAGE),
     "segmenter": Export(Segmenter, IMAGE),
     # IREE can't compile gathering rows of any number of images once their layout is changed.
     "warped": Export(lambda: Warped(align_corners=True), IMAGE, any_batch=False),
     "warped, border": Export(
         lambda: Warped(padding_mode="border", align_corners=False), IMAGE, any_batch=False
-    ),
-    "warped, reflection": Export(
-        lambda: Warped(padding_mode="reflection", align_corners=False), IMAGE, any_batch=False
     ),
     "LSTM": Export(Recurrent, SOUND),
     "speech": Export(Speech, SOUND),

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from conformance import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from wide import batches
 
 jax = pytest.importorskip("jax")
 
@@ -146,22 +147,30 @@ FORMS = {
 QUICK = ("mixed", "both-dilations", "batch-groups")
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.wide) for name in FORMS]
-)
-def test_form_is_rewritten_and_right(name: str) -> None:
-    form = FORMS[name]
+@pytest.mark.parametrize("names", batches(FORMS, QUICK))
+def test_forms_are_rewritten_and_right(names: Sequence[str]) -> None:
+    forms = [FORMS[name] for name in names]
     generator = np.random.default_rng(0)
-    image, filters = (generator.standard_normal(shape, np.float32) for shape in (form.image, form.filters))
-    exported = jax.export.export(jax.jit(form))(image, filters)
+    operands = [
+        tuple(generator.standard_normal(shape, np.float32) for shape in (form.image, form.filters))
+        for form in forms
+    ]
+
+    def apply(operands: Sequence[tuple[Any, Any]]) -> list[Any]:
+        return [form(*each) for form, each in zip(forms, operands, strict=True)]
+
+    exported = jax.export.export(jax.jit(apply))(operands)
     compiled = compile_rewritten(exported.mlir_module(), flags=("--iree-input-type=stablehlo",))
-    assert compiled.rewritten
-    result = iree.winograd.load(compiled.program, "local-sync")(image, filters)
-    expected = form.reference(image, filters)
-    assert result.shape == expected.shape == exported.out_avals[0].shape
-    # F(m, r) may err some times as much as a direct convolution, which is within one roundoff per product.
-    bound = 8 * form.products * UNIT_ROUNDOFF["float32"] * np.abs(expected).max()
-    assert np.abs(result - expected).max() < bound
+    assert len(compiled.rewritten) >= len(forms)
+    results = iree.winograd.load(compiled.program, "local-sync")(*itertools.chain(*operands))
+    for name, form, each, result, aval in zip(
+        names, forms, operands, results, exported.out_avals, strict=True
+    ):
+        expected = form.reference(*each)
+        assert result.shape == expected.shape == aval.shape, name
+        # F(m, r) may err some times as much as a direct convolution, which is within a roundoff per product.
+        bound = 8 * form.products * UNIT_ROUNDOFF["float32"] * np.abs(expected).max()
+        assert np.abs(result - expected).max() < bound, name
 
 
 def test_four_dimensions_are_left_with_a_reason(capfd: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ QUICK = ("super-resolution by 2", "self-attention")
 OTHERS = [name for name in EXPORTS if name not in QUICK]
 # These by both exporters, a few of the rest by the newer one, which takes longer than compiling what it
 # writes: layers have the same forms in all networks.
-BY_THE_NEWER = ("encoder, gelu", "windows", "bicubic", "segmenter", "warped, border", "LSTM")
+BY_THE_NEWER = ("windows", "segmenter", "LSTM")
 CASES = [
     *((name, dynamo) for name in QUICK for dynamo in (False, True)),
     *(pytest.param(name, name in BY_THE_NEWER, marks=pytest.mark.wide) for name in OTHERS),

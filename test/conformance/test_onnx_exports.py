@@ -14,13 +14,9 @@ from conformance import compile_rewritten
 
 from benchmarks.networks.blocks import BLOCKS
 from benchmarks.networks.network import Network
-from benchmarks.networks.pytorchcv_networks import FAMILIES
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
-NETWORKS = {
-    **{name: BLOCKS[name] for name in ("convnext", "transposed_decoder", "audio_stack", "video_stack")},
-    **{name: FAMILIES[name] for name in ("resnet20_cifar10", "nin_cifar10", "densenet40_k12_bc_cifar10")},
-}
+NETWORKS = {name: BLOCKS[name] for name in ("transposed_decoder", "audio_stack", "video_stack")}
 QUICK = ("transposed_decoder",)
 
 

@@ -18,7 +18,7 @@ from onnx.helper import make_node
 
 Array: TypeAlias = npt.NDArray[Any]
 
-OPERATOR_SETS = range(7, 13)
+OPERATOR_SETS = (7, 9, 10, 12)
 QUICK = (9, 10)
 IMAGE = (1, 2, 4, 6)
 RANDOM = np.random.default_rng(0)

@@ -1,4 +1,7 @@
-"""The samples that PyTorch tests its own convolutions with, all that torch-mlir and IREE compile."""
+"""The samples that PyTorch tests its own convolutions with, those that torch-mlir and IREE compile.
+
+They are all of images, and every other one of sounds and films, whose convolutions become those of images.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +93,9 @@ def test_constant_filters(name: str) -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("name", [NAMES[1], NAMES[2], NAMES[4]])
+@pytest.mark.parametrize("name", [NAMES[1], NAMES[4]])
 def test_filters_known_at_run_time_and_tiles_of_2(name: str) -> None:
-    """Of images, volumes and transposed ones of images."""
+    """Of images, and transposed ones."""
     samples = [sample for batch, _ in _compilable_samples(name) for sample in batch]
     arguments = [sample.image for sample in samples] + [sample.filters for sample in samples]
     model = iree.winograd.import_torch(Samples(samples, constant_filters=False), *arguments)
@@ -140,4 +143,4 @@ def _samples(name: str) -> list[Sample]:
         samples.append(
             Sample(operation.op, "transpose" in name, sample.input, filters, bias, dict(sample.kwargs))
         )
-    return samples
+    return samples if name.endswith("2d") else samples[::2]

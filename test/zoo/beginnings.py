@@ -13,17 +13,10 @@ BEGINNINGS = {
     "condensenet74_c8_g8": 2,
     "densenet40_k12_bc_cifar10": 2,
     "dla46xc": 1,
-    "efficientnet_b0": 2,
     "ghostnet": 1,
-    "menet228_12x1_g3": 1,
     "mixnet_s": 1,
-    "mobilenetv3_large_w1": 2,
-    "regnetx002": 1,
-    "scnet50": 1,
-    "seresnet10": 1,
     "shufflenet_g1_w1": 2,
     "sknet50": 1,
-    "sqnxt23_w1": 2,
 }
 
 

@@ -23,11 +23,13 @@ from benchmarks.networks.network import Network
 from benchmarks.networks.pytorchcv_networks import FAMILIES
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
-BATCHES = (2, 3, 1)
+BATCHES = (2, 3)
+"""A program for the first, and one for any."""
 LONGER = 8
 """Elements that the second size is longer by, in the last dimension."""
 
 QUICK_BLOCKS = ("vision_transformer",)
+OF_MORE_SIZES = ("recurrent_convolution",)
 FAILING = ("inverted_residuals", "shared_head", "transposed_decoder")
 STEPS: tuple[tuple[Any, str], ...] = (
     (graph_compiler, "aot_autograd"),
@@ -45,15 +47,15 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", sampled(BLOCKS, QUICK_BLOCKS))
+@pytest.mark.parametrize("name", sampled([name for name in BLOCKS if name not in FAILING], QUICK_BLOCKS))
 def test_blocks(name: str) -> None:
-    check(BLOCKS[name], None)
+    check(BLOCKS[name], None, more_sizes=name in OF_MORE_SIZES)
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("name", list(BEGINNINGS)[::2])
+@pytest.mark.parametrize("name", list(BEGINNINGS)[::5])
 def test_beginnings(name: str) -> None:
-    """Of every other family: `test_zoo.py` has them all, and kernels are chosen for the same layers."""
+    """Of two families: `test_zoo.py` has them all, and kernels are chosen for the same layers."""
     check(beginning(FAMILIES[name], BEGINNINGS[name]), None)
 
 
@@ -71,15 +73,18 @@ def test_blocks_with_failures(name: str, step: tuple[Any, str], monkeypatch: pyt
     check(BLOCKS[name], "out of luck")
 
 
-def check(network: Network, left: str | None) -> None:
-    """Results have eager's strides, and errors of its order; what is left to eager is `left`, if anything."""
+def check(network: Network, left: str | None, *, more_sizes: bool = False) -> None:
+    """Results have eager's strides, and errors of its order; what is left to eager is `left`, if anything.
+
+    With `more_sizes` images of another size come, too, and one alone, which torch traces anew.
+    """
     model = network.calibrated()
     in_double = copy.deepcopy(model).double()
-    *shape, length = network.input_shape
-    second = Network(network.build, (*shape, length + LONGER))
     inputs = [network.input(batch) for batch in BATCHES]
-    if takes(model, second):
-        inputs += [second.input(BATCHES[0]), network.input(BATCHES[0])]
+    if more_sizes:
+        *shape, length = network.input_shape
+        longer = Network(network.build, (*shape, length + LONGER))
+        inputs += [network.input(1), longer.input(BATCHES[0]), network.input(BATCHES[0])]
     options = {"threads": 1, "fallback": "eager", "cache": False}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -91,15 +96,6 @@ def check(network: Network, left: str | None) -> None:
         assert messages == set()
     else:
         assert messages and all(left in message for message in messages)
-
-
-def takes(model: torch.nn.Module, network: Network) -> bool:
-    """Whether `model` computes anything from the inputs of `network`."""
-    try:
-        model(network.input(1))
-    except RuntimeError:
-        return False
-    return True
 
 
 def expect_alike(ours: Any, eager: Any, exact: Any) -> None:
