@@ -13,6 +13,11 @@ def wide(values: Iterable[Any]) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.wide) for value in values]
 
 
+def wide_combinations(combinations: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """As `wide`, of a test with several parameters: a value of each."""
+    return [pytest.param(*values, marks=pytest.mark.wide) for values in combinations]
+
+
 def sampled(values: Iterable[Any], sample: Collection[Any]) -> list[Any]:
     """`values` as parameters, of which those in `sample` stand for the others where it has to be quick."""
     return [value if value in sample else pytest.param(value, marks=pytest.mark.wide) for value in values]

@@ -28,7 +28,7 @@ class Heads(nn.Module):
         return scores, (scores @ values).transpose(1, 2).flatten(2)
 
 
-CASES = [(1, 3, 77, 20), *wide([(2, 3, 197, 64), (1, 1, 33, 7), (3, 2, 64, 18), (1, 2, 130, 40)])]
+CASES = [(1, 3, 77, 20), *wide([(1, 1, 33, 7), (3, 2, 64, 18)])]
 """Images, heads, tokens, channels of a head."""
 
 
@@ -93,7 +93,7 @@ def test_products_of_thousands_of_rows_are_layers_on_hopper(sizes: tuple[int, in
     assert b"winograd_filter_f1_1" in bytes(compile(imported, target="cuda:sm_90a", strict=True))
 
 
-@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+@pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_products_compile_for_all_targets(target: str) -> None:
     imported = iree.winograd.import_torch(Heads(3), torch.zeros(1, 77, 180))
     assert b"winograd_batch_matmul" in bytes(compile(imported, target=target, strict=True))

@@ -52,7 +52,7 @@ CASES = [
     # Images, channels, size, and whether channels come last.
     (2, 24, (17, 20), False),
     (2, 12, (33, 40), True),
-    *wide([(1, 7, (6, 34), False), (3, 40, (3, 5, 8), True), (1, 132, (31,), True), (2, 5, (1028,), False)]),
+    *wide([(1, 7, (6, 34), False), (3, 40, (3, 5, 8), True)]),
 ]
 
 
@@ -90,7 +90,7 @@ def test_scaled_images_are_those_of_float64(
     assert f"winograd_elementwise_{extents}".encode() in program
 
 
-@pytest.mark.parametrize("case", wide([(1, 6, (3, 5), False), (1, 30, (8, 8), True)]), ids=str)
+@pytest.mark.parametrize("case", wide([(1, 30, (8, 8), True)]), ids=str)
 def test_what_quads_do_not_read_is_left(
     case: tuple[int, int, tuple[int, ...], bool],
     gpu_target: str,
@@ -100,7 +100,7 @@ def test_what_quads_do_not_read_is_left(
     assert b"winograd_elementwise" not in run(case, gpu_target, gpu_device, monkeypatch)
 
 
-@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+@pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_group_normalization_ends_with_the_kernel(target: str) -> None:
     layers = (nn.Conv2d(4, 64, 1), nn.GroupNorm(8, 64), nn.SiLU(), nn.Conv2d(64, 4, 1))
     imported = iree.winograd.import_torch(nn.Sequential(*layers).eval(), torch.zeros(1, 4, 256, 256))

@@ -18,30 +18,23 @@ SCHEDULES = [
     # Two buffers, several products per thread, rows and columns of threads that differ.
     replace(SMALL, schedule=replace(F2X2, buffers=2)),
     replace(SMALL, schedule=FusedSchedule(16, 8, 16, 4, 4, 4, 8, 2)),
-    replace(SMALL, schedule=FusedSchedule(16, 16, 8, 4, 2, 4, 4)),
-    # Products of tiles of other sizes.
-    replace(SMALL, m=(2, 4), schedule=replace(F2X2, products=24)),
+    # Products of tiles of another size.
     replace(SMALL, m=(4, 4), schedule=replace(F2X2, products=36, thread_products=2)),
 ]
 EDGES = [
     # Tiles that overhang, asymmetric padding, images smaller than a tile, blocks that are not full.
     ScheduledProgram((13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1)),
     ScheduledProgram((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
-    ScheduledProgram((9, 9), 4, 16, (3, 3), (2, 2), (3, 3), batch=3),
 ]
 CHANNELS = [
     ScheduledProgram((6, 6), channels, outputs, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
-    for channels, outputs in [(1, 1), (3, 10), (17, 36), (36, 7)]
+    for channels, outputs in [(3, 10), (17, 36)]
 ]
 VIEWS = [
     ScheduledProgram((14, 14), 6, 16, (3, 3), (3, 3), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
-    ScheduledProgram((12, 9), 8, 16, (5, 5), (2, 2), (3, 3), low=(2, 2), high=(2, 2)),
     ScheduledProgram((19, 17), 8, 16, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
 ]
 DYNAMIC = [
-    ScheduledProgram(
-        (9, 9), 16, 16, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
-    ),
     ScheduledProgram(
         (9, 9), 18, 18, (3, 3), (2, 2), (3, 3), batch=3, low=(1, 1), high=(1, 1), dynamic_batch=True
     ),
@@ -49,7 +42,7 @@ DYNAMIC = [
 
 
 ALL = [*SCHEDULES, *EDGES, *CHANNELS, *VIEWS, *DYNAMIC]
-SAMPLE = [DYNAMIC[1]]
+SAMPLE = DYNAMIC
 
 
 @pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
@@ -57,7 +50,7 @@ def test_agrees_with_float64(programs: list[ScheduledProgram], gpu_target: str, 
     check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize("program", wide([VIEWS[0], CHANNELS[2]]), ids=str)
+@pytest.mark.parametrize("program", wide([VIEWS[0]]), ids=str)
 def test_transforms_filters_known_only_at_run_time(
     program: ScheduledProgram, gpu_target: str, gpu_device: str
 ) -> None:

@@ -25,13 +25,15 @@ from half_precision import (
     linear,
     results_of,
 )
-from wide import wide
+from wide import wide_combinations
 
 NAMES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
-@pytest.mark.parametrize("names", [QUICK_LAYERS, *wide([OTHER_LAYERS])], ids=len)
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@pytest.mark.parametrize(
+    ("names", "type_"),
+    [*((QUICK_LAYERS, type_) for type_ in TYPES), *wide_combinations([(OTHER_LAYERS, torch.float16)])],
+)
 def test_layers_are_rounded_once(type_: torch.dtype, names: tuple[str, ...], gpu_target: str) -> None:
     torch.manual_seed(0)
     layers = {name: LAYERS[name] for name in names}
@@ -81,17 +83,18 @@ def _products(report: Path) -> list[str]:
     return re.findall(r'"products": "(\w+)"', json.dumps(json.loads(report.read_text())))
 
 
-@pytest.mark.parametrize("type_", [torch.bfloat16, *wide([torch.float16])], ids=str)
-def test_a_network_is_as_accurate_as_torch(type_: torch.dtype, gpu_target: str) -> None:
-    expect_a_network_as_accurate_as_torch(type_, gpu_target)
+def test_a_network_is_as_accurate_as_torch(gpu_target: str) -> None:
+    expect_a_network_as_accurate_as_torch(torch.bfloat16, gpu_target)
 
 
 def test_what_has_no_number_in_f16(gpu_target: str) -> None:
     expect_infinity_beyond_f16(smallest=2.0**-20, target=gpu_target)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
-@pytest.mark.parametrize("target", ["cuda:sm_90a", *wide(["cuda:sm_80"])])
+@pytest.mark.parametrize(
+    ("target", "type_"),
+    [*(("cuda:sm_90a", type_) for type_ in TYPES), *wide_combinations([("cuda:sm_80", torch.float16)])],
+)
 def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_path: Path) -> None:
     """Of numbers that are split for as many bits there would be three products, and twice as many loads."""
     model = Layers({"pointwise": (convolution(1024, 256, 1), (32, 1024, 14, 14))}).to(type_)

@@ -60,13 +60,10 @@ LAST = Image(2, 64, 8, (33, 40))
 IMAGES = {
     "groups of quads": LAST,
     "groups of three channels": Image(2, 30, 10, (40, 33)),
-    "groups of two channels": Image(1, 32, 16, (64, 17)),
-    "channels": Image(3, 36, 36, (31, 29)),
     "channels that are no quads": Image(2, 35, 35, (32, 32)),
     "more channels than threads read": Image(1, 1200, 1200, (8, 9)),
     "groups of more channels than threads read": Image(1, 1280, 20, (9, 8)),
     "one group": Image(1, 24, 1, (40, 40)),
-    "few rows": Image(16, 8, 2, (16, 17)),
     "channels first": Image(2, 24, 6, (32, 36), channels_last=False),
     "rows that are no quads": Image(2, 24, 24, (31, 33), channels_last=False),
     "long rows": Image(1, 6, 1, (150, 129), channels_last=False),
@@ -95,7 +92,7 @@ def test_moments_are_those_of_all_elements_of_a_group(name: str, gpu_target: str
     assert np.abs(np.asarray(variance).reshape(squares.shape) - squares).max() <= of_variance
 
 
-@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+@pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_kernels_compile_for_all_targets(target: str) -> None:
     for image in (LAST, IMAGES["long rows"]):
         compiled = bytes(iree.winograd.compile(image.imported, target=target, strict=True))

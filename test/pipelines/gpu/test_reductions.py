@@ -20,7 +20,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
 from torch import nn
-from wide import sampled, wide
+from wide import sampled, wide, wide_combinations
 
 from benchmarks.reduction_networks import IMAGE, IMAGE_CHANNELS, NETWORKS, Between
 
@@ -89,30 +89,34 @@ def distributions(model: ImportedModel, target: str) -> list[Distribution]:
     return found
 
 
-@pytest.mark.parametrize("network", sampled(NETWORKS, ["group norm", "attention"]))
+QUICK = ("group norm", "attention")
+
+
+@pytest.mark.parametrize("network", sampled([*QUICK, *list(NETWORKS)[::3]], QUICK))
 def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str) -> None:
-    """For a target of either maker, every third network also for others, with subgroups of the same sizes."""
+    """For a target of either maker, a few also for others, with subgroups of the same sizes."""
     model = imported(NETWORKS[network]())
-    is_third = list(NETWORKS).index(network) % 3 == 0
-    for target in TARGETS if is_third else TARGETS[:2]:
+    for target in TARGETS if list(NETWORKS).index(network) % 6 == 0 else TARGETS[:2]:
         assert [each for each in distributions(model, target) if not each.is_right] == [], target
 
 
-@pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS))
+@pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS[::2]))
 def test_group_normalization_loses_no_sums_on_any_chip(chip: str) -> None:
     found = distributions(imported(NETWORKS["group norm"]()), f"hip:{chip}")
     assert [each for each in found if not each.is_right] == []
 
 
-@pytest.mark.parametrize("groups", [32, *wide([1, 4])])
-@pytest.mark.parametrize("target", ["cuda:sm_90a", *wide(["hip:gfx942", "vulkan"])])
+@pytest.mark.parametrize(
+    ("target", "groups"),
+    [("cuda:sm_90a", 32), *wide_combinations([("cuda:sm_90a", 1), ("hip:gfx942", 4), ("vulkan", 1)])],
+)
 def test_sums_of_few_large_groups_are_none_of_irees(groups: int, target: str) -> None:
     """Not one workgroup, in the worst case one thread, adds all."""
     model = imported(Between([(128, nn.GroupNorm(groups, 128))]), (1, 8, 64, 64))
     assert reductions(model, target) == []
 
 
-@pytest.mark.parametrize("shape", [(96, 1, 56), *wide([(64, 2, 64), (80, 2, 8), (40, 40, 33), (30, 3, 31)])])
+@pytest.mark.parametrize("shape", [(96, 1, 56), *wide([(80, 2, 8), (30, 3, 31)])])
 def test_normalization_between_convolutions_is_that_of_torch(
     shape: tuple[int, int, int], gpu_target: str, gpu_device: str
 ) -> None:
@@ -130,7 +134,7 @@ def test_normalization_between_convolutions_is_that_of_torch(
     assert np.abs(np.asarray(program(image.numpy())) - expected).max() <= bound
 
 
-@pytest.mark.parametrize("width", [300, *wide([264, 280, 320])])
+@pytest.mark.parametrize("width", [300, *wide([264])])
 @pytest.mark.parametrize("targets", [TARGETS[:1], *wide([TARGETS[1:]])])
 def test_sums_of_many_groups_are_shared_by_lanes(width: int, targets: tuple[str, ...]) -> None:
     """Of more channels than threads of a kernel share: IREE gets pixels and channels of a group."""

@@ -16,7 +16,7 @@ Array = npt.NDArray[np.float32]
 Exact = npt.NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-24
-SHAPES = [(2, 5, 197), (3, 16), (2, 3, 1000), (700, 64), (1, 3, 4100), (7, 1, 8192), (2, 33), (5, 8, 48)]
+SHAPES = [(2, 5, 197), (3, 16), (700, 64), (7, 1, 8192)]
 
 
 class Rows(nn.Module):
@@ -99,7 +99,7 @@ def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(
         np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(33))
 
 
-@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+@pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_kernels_of_rows_compile_for_all_targets(target: str) -> None:
     for length in (197, 192):
         imported = iree.winograd.import_torch(Rows(length).eval(), torch.zeros(2, 7, length))

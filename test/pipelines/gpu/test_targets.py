@@ -24,7 +24,7 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import predict
 from scheduled_program import F2X2, ScheduledProgram
-from wide import wide
+from wide import wide, wide_combinations
 
 VULKAN = ["vulkan", "vulkan:rdna2", "vulkan:rdna3", "vulkan:ampere", "vulkan:ada"]
 _SPIRV_VAL = Path(sysconfig.get_path("scripts")) / "spirv-val"
@@ -60,8 +60,14 @@ def test_compiles(programs: list[Program], target: str) -> None:
     assert len(compile_rewritten("\n".join(texts), target)) > 0
 
 
-@pytest.mark.parametrize("target", ["vulkan", *wide(VULKAN[1:])])
-@pytest.mark.parametrize("program", PROGRAMS, ids=str)
+@pytest.mark.parametrize(
+    ("program", "target"),
+    [
+        *((program, "vulkan") for program in PROGRAMS),
+        *wide_combinations(zip(PROGRAMS, VULKAN[1:], strict=True)),
+    ],
+    ids=str,
+)
 def test_spirv_is_valid(program: Program, target: str, tmp_path: Path) -> None:
     _validate(program, target, tmp_path)
 
