@@ -40,7 +40,7 @@ def winograd(record: dict[str, Any], output_tile: int, part_size: int) -> Error:
 @pytest.mark.wide
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 def test_predictions_are_within_a_factor_of_two(distribution: Distribution) -> None:
-    for taps in (3, 5):
+    for taps in (3, 5) if distribution == "normal" else (3,):
         for each in measured(taps, 64, distribution)["winograd"]:
             assert 0.5 < each["predicted_by_measured"] < 2, each
 
@@ -55,9 +55,8 @@ def test_largest_errors(distribution: Distribution) -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution: Distribution) -> None:
-    record = measured(3, 128, distribution)
+def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum() -> None:
+    record = measured(3, 128, "normal")
     direct = record["direct"]["iree"]
     # Where a processor's caches don't have sums interleaved they are in blocks, the longest of these. What is
     # measured is within 10% of what is predicted, of both.
@@ -68,11 +67,8 @@ def test_winograd_is_as_accurate_as_a_direct_convolution_in_one_sum(distribution
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
-def test_kernels_of_five_taps_are_as_far_from_a_direct_convolution_as_predicted(
-    distribution: Distribution,
-) -> None:
-    record = measured(5, 64, distribution)
+def test_kernels_of_five_taps_are_as_far_from_a_direct_convolution_as_predicted() -> None:
+    record = measured(5, 64, "normal")
     direct = record["direct"]["iree"]
     # Three times, or somewhat more where vectors are long. Of both, what is measured is within 10%.
     ratio = predicted_error((4, 4), (5, 5), 64) / predicted_error((1, 1), (1, 1), 64, views=25)

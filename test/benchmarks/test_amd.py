@@ -6,7 +6,6 @@ By Mesa's where `make amd` has put it.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
@@ -219,12 +218,12 @@ def test_layers_are_left_to_irees_code_that_is_predicted_to_be_faster() -> None:
 @pytest.mark.parametrize(
     ("layer", "target"),
     [
-        *product(("32x56x56 1x1 64->256", "32x28x28 3x3 128->128"), ("gfx1100", "gfx1201", "gfx942")),
-        # Rows that are no whole blocks, tiles that don't divide the image, large tiles, and small products.
+        ("32x56x56 1x1 64->256", "gfx1100"),
+        ("32x28x28 3x3 128->128", "gfx942"),
+        # Rows that are no whole blocks, tiles that don't divide the image, and large tiles.
         ("1x56x56 1x1 64->256", "gfx1201"),
         ("32x14x14 3x3 256->256", "gfx90a"),
         ("32x56x56 3x3 256->256", "gfx1201"),
-        ("1x14x14 3x3 256->256", "gfx942"),
     ],
 )
 def test_default_choices_spill_no_registers(layer: str, target: str) -> None:

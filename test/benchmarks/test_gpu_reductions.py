@@ -34,6 +34,7 @@ def test_programs_that_are_right_are_said_to_be(folder: Path, capsys: pytest.Cap
 
 def test_programs_that_are_wrong_are_told(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = json.loads((folder / "cases.json").read_text())[0]
+    (folder / "cases.json").write_text(json.dumps([first]))
     with np.load(folder / first["expected"]) as arrays:
         expected = [arrays[name] for name in arrays.files]
     np.savez_compressed(folder / first["expected"], *(each * 1.001 for each in expected))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -75,11 +74,8 @@ def test_padding_in_front_of_a_convolution() -> None:
 # Kernel, dilation, padding and stride.
 PATCHES = (
     (3, 1, 1, 1),
-    (2, 1, 0, 2),
-    (3, 2, 1, 1),
     ((1, 4), 1, (0, 1), (1, 2)),
     (3, 1, 2, 3),
-    (4, 1, 1, 2),
     (2, 2, 0, 3),
 )
 
@@ -245,7 +241,7 @@ def test_images_without_elements(batch: int) -> None:
 
 
 def depthwise(rank: int, *, transposed: bool) -> Function:
-    """A filter for each of 4 channels, of all strides, padding and dilations of a few."""
+    """A filter for each of 4 channels, of several strides, padding and dilations."""
 
     def computed(image: torch.Tensor) -> list[torch.Tensor]:
         kernel = (2, 3, 2)[:rank]
@@ -255,7 +251,13 @@ def depthwise(rank: int, *, transposed: bool) -> Function:
         bias = torch.arange(4.0, dtype=image.dtype)
         return [
             convolve(image, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=4)
-            for stride, padding, dilation in itertools.product((1, [2], (3, 1, 2)[:rank]), (0, 1), (1, 2))
+            for stride, padding, dilation in (
+                (1, 0, 2),
+                (1, 1, 1),
+                ([2], 0, 1),
+                ([2], 1, 2),
+                ((3, 1, 2)[:rank], 1, 1),
+            )
         ]
 
     return computed
@@ -294,10 +296,9 @@ def test_maxima_of_windows_that_part_an_image_unevenly() -> None:
         return [
             F.adaptive_max_pool1d(signal, 3),
             *F.adaptive_max_pool1d(signal[0], 4, return_indices=True),
-            F.adaptive_max_pool2d(image, 4),
-            *F.adaptive_max_pool2d(image, (3, 7), return_indices=True),
+            *F.adaptive_max_pool2d(image, (3, 4), return_indices=True),
             F.adaptive_max_pool2d(image[0], (9, 1)),
-            *F.adaptive_max_pool3d(volume, (3, 2, 4), return_indices=True),
+            *F.adaptive_max_pool3d(volume, (3, 1, 2), return_indices=True),
         ]
 
     expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))

@@ -158,7 +158,7 @@ def test_a_step_of_training_whose_compilation_fails_is_that_of_eager(
     with torch.enable_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore", FallbackWarning)
         # Dynamo traces in the model's mode.
-        function = compiled(model, cache=False)
+        function = compiled(model, cache=False, fallback="eager")
         model.train()
         given, given_exactly = images.clone().requires_grad_(), images.double().requires_grad_()
         function(given).sum().backward()
