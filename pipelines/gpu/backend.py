@@ -72,7 +72,7 @@ class GpuBackend:
         return insertion_of(group)
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
-        return misfit(operation)
+        return misfit(operation, self.target)
 
     @property
     def iree_code(self) -> IreeCode:

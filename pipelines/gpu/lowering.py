@@ -30,7 +30,7 @@ from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPackin
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
-from iree.winograd.pipelines.gpu.product_lowering import lowered_product
+from iree.winograd.pipelines.gpu.product_lowering import lowered_attention, lowered_product
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
@@ -56,6 +56,7 @@ from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientL
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import (
+    BatchedAttention,
     BatchedProduct,
     ChannelsLast,
     CombinedMoments,
@@ -88,7 +89,7 @@ class GpuLowering:
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatches of an operation that there are kernels for."""
-        if reason := misfit(operation):
+        if reason := misfit(operation, self.target):
             raise ValueError(reason)
         return _COMPUTED[type(operation)](self._launcher, operation)
 
@@ -117,6 +118,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         RowSoftmax: lowered_rows,
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,
+        BatchedAttention: lowered_attention,
         SpreadElementwise: lowered_elementwise,
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),

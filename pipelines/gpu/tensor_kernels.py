@@ -10,10 +10,13 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import elementwise_kernel
+from iree.winograd.pipelines.gpu.kernels.attention import AttentionKernel
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
+    BatchedAttention,
     BatchedProduct,
     ChannelShuffle,
     ChannelsLast,
@@ -93,6 +96,14 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     return None if kernel.fits else f"neighbours of {type_} don't read quads of all operands"
 
 
+def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reason | None:
+    problem = operation.attention.problem
+    if AttentionKernel.within(problem, target.shared_memory_bytes) is not None:
+        return None
+    channels = max(problem.scores.reduction, problem.mixtures.columns)
+    return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"
+
+
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: lambda _: None,
@@ -112,6 +123,8 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
 )
 
 
-def misfit(operation: TensorOperation) -> Reason | None:
-    """Why IREE computes the operation; None where a kernel is to."""
+def misfit(operation: TensorOperation, target: GpuTarget) -> Reason | None:
+    """Why IREE computes the operation for a target; None where a kernel is to."""
+    if isinstance(operation, BatchedAttention):
+        return _misfit_of_attention(operation, target)
     return _MISFITS[type(operation)](operation)

@@ -30,7 +30,7 @@ PASS_NAME = "winograd-lower-attention"
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class LowerAttention:
-    """Have kernels of this project compute attention, on CPUs.
+    """Have kernels of this project compute attention.
 
     `winograd-fuse-attention` and iree-turbine have attention as one operation, for which IREE's code takes 3
     to 70 times as long on CPUs as kernels of products and softmax do. One kernel computes all of it where
@@ -40,7 +40,8 @@ class LowerAttention:
       becomes
         %y = flow.dispatch @winograd_safe_attention_3x197x197_from_64_to_64(%q, %k, %v)
 
-    Otherwise it is written as products and softmax, which kernels compute. Rows whose scores are all minus
+    On GPUs one kernel computes heads of up to 128 channels, by blocks of keys, and all else stays. On CPUs
+    it is otherwise written as products and softmax, which kernels compute. Rows whose scores are all minus
     infinity become zeros, as torch has it.
 
         %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale, %mask) : tensor<3x197x64xf32>
@@ -59,7 +60,7 @@ class LowerAttention:
     def run(self, module: ir.Operation) -> None:
         found = [each for each in walk(module) if is_attention(each)]
         backend = supported_backend(module) if found else None
-        if backend is None or not backend.iree_code.attends_slowly:
+        if backend is None:
             return
         lowering = backend.lowering(module)
         rewrite_each("attention", found, lambda each: self._lower(each, backend, lowering))
@@ -71,14 +72,19 @@ class LowerAttention:
             return
         fused = match_fused(attention)
         if isinstance(fused, NoMatch):
+            misfit: NoMatch = fused
+        else:
+            batched = BatchedAttention(fused, self.threads)
+            reason = backend.misfit(batched)
+            if reason is None:
+                replace_moved(operation, fused.result, lambda: lowering.compute(batched))
+                _erase(operation)
+                return
+            misfit = NoMatch(operation, reason)
+        if backend.iree_code.attends_slowly:
             _separate(attention, backend, lowering)
-            return
-        batched = BatchedAttention(fused, self.threads)
-        if backend.misfit(batched) is not None:
-            _separate(attention, backend, lowering)
-            return
-        replace_moved(operation, fused.result, lambda: lowering.compute(batched))
-        _erase(operation)
+        else:
+            remark_left(PASS_NAME, misfit)
 
 
 def _separate(attention: Attention, backend: Backend, lowering: Lowering) -> None:

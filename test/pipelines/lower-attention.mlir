@@ -189,3 +189,40 @@ func.func @gpu(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x1
   } -> tensor<2x20x12xf32>
   return %y : tensor<2x20x12xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [
+  #hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb", {iree_codegen.target_info = #iree_gpu.target<
+    arch = "", features = "spirv:v1.3,cap:Shader", wgp = <
+      compute = fp32|int32, storage = b32, subgroup = none, subgroup_size_choices = [64],
+      max_workgroup_sizes = [128, 128, 64], max_thread_count_per_workgroup = 128,
+      max_workgroup_memory_bytes = 16384, max_workgroup_counts = [65535, 65535, 65535]>>}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+// One kernel on GPUs, whatever the number of tokens; heads of many channels stay.
+// CHECK-LABEL: func.func @blocks_of_keys
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x20x8xf32>, %[[K:.*]]: tensor<2x30x8xf32>, %[[V:.*]]: tensor<2x30x12xf32>
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_safe_attention_2x20x30_from_8_to_12::@winograd_safe_attention_2x20x30_from_8_to_12(%[[Q]], %[[K]], %[[V]])
+// CHECK: iree_linalg_ext.attention
+// CHECK: return %[[Y]]
+func.func @blocks_of_keys(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %w: tensor<2x30x130xf32>) -> (tensor<2x20x12xf32>, tensor<2x20x130xf32>) {
+  %scale = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %v, %scale : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  %f = tensor.empty() : tensor<2x20x130xf32>
+  %z = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%q, %k, %w, %scale : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x130xf32>, f32) outs(%f : tensor<2x20x130xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x130xf32>
+  return %y, %z : tensor<2x20x12xf32>, tensor<2x20x130xf32>
+}

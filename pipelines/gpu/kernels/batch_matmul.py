@@ -98,7 +98,7 @@ class BatchMatmulKernel:
         begin = [operand.load(Index(0), problem.reduction) for operand in operands]
         zeros = [constant_quad(0.0, element)] * QUAD
         results = loop_carried(problem.reduction, _STAGE, [*zeros, *begin[0], *begin[1]], step, "stage")
-        origin = _origin(problem.output, number)
+        origin = matrix_origin(problem.output, number)
         for i, sums in enumerate(results[:QUAD]):
             finished = (
                 sums if problem.factor == 1 else arith.mulf(sums, constant_quad(problem.factor, element))
@@ -142,7 +142,7 @@ class _StagedOperand:
     def load(self, first: Index, reduction: int) -> list[ir.Value]:
         """This thread's elements of the next stage, zeros behind the end of the reduction dimension."""
         zero = zero_scalar(self.buffer.computed)
-        origin = _origin(self.matrices, self.number)
+        origin = matrix_origin(self.matrices, self.number)
         elements = []
         for inner, outer in self._places():
             place = first + inner
@@ -158,7 +158,7 @@ class _StagedOperand:
             stage.store(element, [inner, outer])
 
 
-def _origin(matrices: Matrices, number: Index) -> Index:
+def matrix_origin(matrices: Matrices, number: Index) -> Index:
     """The first element of a product's matrix."""
     sizes = [count for count, _ in matrices.batch]
     result = Index(matrices.first)

@@ -1,0 +1,121 @@
+"""Attention by one kernel, on Vulkan: from where heads are in memory, whatever the number of tokens."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from iree.winograd.compiling.program import compile
+from torch import nn
+from torch.nn.functional import scaled_dot_product_attention
+from wide import wide
+
+UNIT_ROUNDOFF = 2.0**-24
+SCALE = 0.25
+KEYS_AT_ONCE = 32
+
+Exact = npt.NDArray[np.float64]
+
+
+class Heads(nn.Module):
+    """Attention of heads that are slices of one tensor; `safe` as torch's own function has it."""
+
+    def __init__(self, heads: int, *, safe: bool = False) -> None:
+        super().__init__()
+        self.heads, self.safe = heads, safe
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        split = x.unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        queries, keys, values = split.unbind(0)
+        if self.safe:
+            mixed = scaled_dot_product_attention(queries, keys, values, scale=SCALE)
+        else:
+            mixed = torch.softmax((queries * SCALE) @ keys.transpose(-2, -1), -1) @ values
+        return mixed.transpose(1, 2).flatten(2)
+
+
+class Pixels(nn.Module):
+    """Pixels of an image, channels first, that attend to each other: tokens are neighbours in memory."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        queries, keys, values = x.flatten(2).chunk(3, 1)
+        weights = torch.softmax((queries.transpose(1, 2) @ keys) * SCALE, -1)
+        return (values @ weights.transpose(1, 2)).unflatten(2, x.shape[2:])
+
+
+def attended(queries: Exact, keys: Exact, values: Exact) -> tuple[Exact, Exact]:
+    """Attention of tokens x channels in float64, and a bound of the error of one in float32."""
+    u, (tokens, channels) = UNIT_ROUNDOFF, keys.shape[-2:]
+    scores = SCALE * queries @ keys.swapaxes(-1, -2)
+    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
+    weights = exponentials / exponentials.sum(-1, keepdims=True)
+    # Sums of products, and factors. The largest score's error counts as well.
+    of_scores = 2 * (channels + 4) * u * (SCALE * np.abs(queries) @ np.abs(keys).swapaxes(-1, -2)).max()
+    # Vulkan's exponential of a difference is within 3 + 2 * |difference| units of the last place, which are
+    # two roundings each, as are the differences'. There is one for each block of keys, as it is scaled.
+    largest = (scores.max(-1) - scores.min(-1)).max()
+    of_exponentials = (tokens / KEYS_AT_ONCE + 2) * (8 + 5 * largest) * u
+    # Both sums, and a quotient within 2.5 units.
+    relative = of_scores + of_exponentials + (2 * tokens + 8) * u
+    assert relative < 1e-3
+    return weights @ values, 1.01 * relative * (weights @ np.abs(values))
+
+
+CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 2, 33, 48), (1, 3, 64, 7), (9, 8, 130, 16)])]
+"""Images, heads, tokens, channels of a head."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_attention_of_heads(case: tuple[int, int, int, int], gpu_target: str, gpu_device: str) -> None:
+    images, heads, tokens, channels = case
+    x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
+    imported = iree.winograd.import_torch(Heads(heads), torch.from_numpy(x))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    assert b"winograd_attention" in compiled and b"winograd_softmax" not in compiled
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
+    split = x.astype(np.float64).reshape(images, tokens, 3, heads, channels).transpose(2, 0, 3, 1, 4)
+    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
+    assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("safe", [True, *wide([False])])
+def test_queries_that_no_key_has_a_score_for(safe: bool, gpu_target: str, gpu_device: str) -> None:
+    x = np.random.default_rng(0).uniform(-2, -1, (1, 40, 3 * 2 * 8)).astype(np.float32)
+    x[0, 5, :8] = np.inf
+    imported = iree.winograd.import_torch(Heads(2, safe=safe), torch.from_numpy(x))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    assert (b"winograd_safe_attention" in compiled) == safe
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
+    lost, x[0, 5, :8] = result[0, 5, :8].copy(), -1
+    assert (lost == 0).all() if safe else np.isnan(lost).all()
+    split = x.astype(np.float64).reshape(1, 40, 3, 2, 8).transpose(2, 0, 3, 1, 4)
+    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
+    is_right = np.abs(result - expected) <= bound
+    is_right[0, 5, :8] = True
+    assert is_right.all()
+
+
+@pytest.mark.parametrize("size", wide([(6, 7)]))
+def test_tokens_that_are_neighbours(size: tuple[int, int], gpu_target: str, gpu_device: str) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 3 * 20, *size), np.float32)
+    imported = iree.winograd.import_torch(Pixels(), torch.from_numpy(x))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
+    split = x.astype(np.float64).reshape(2, 3, 20, -1).transpose(1, 0, 3, 2)
+    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
+    assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+def test_attention_compiles_for_all_targets(target: str) -> None:
+    imported = iree.winograd.import_torch(Heads(3), torch.zeros(1, 197, 3 * 3 * 64))
+    assert b"winograd_attention" in bytes(compile(imported, target=target, strict=True))
+
+
+@pytest.mark.parametrize("channels", wide([136]))
+def test_heads_of_many_channels_are_multiplied_by_themselves(channels: int, gpu_target: str) -> None:
+    imported = iree.winograd.import_torch(Heads(1), torch.zeros(1, 33, 3 * channels))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    assert b"winograd_attention" not in compiled and b"winograd_softmax" in compiled
