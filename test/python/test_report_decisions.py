@@ -248,8 +248,10 @@ def test_a_batch_known_only_at_run_time(target: str, tmp_path: Path) -> None:
     assert convolution["problem"] is not None and convolution["problem"]["batch"] is None
     assert convolution["direct_operations"] == batch * DIRECT_OPERATIONS
     assert convolution["least_bytes"] == 4 * (batch * (30 * 30 * 64 + 28 * 28 * 32) + 9 * 64 * 32)
-    (direct,) = (each for each in convolution["candidates"] if set(each["output_tile"]) == {1})
-    assert direct["operations"] == batch * DIRECT_OPERATIONS
+    # IREE's own code is one more on AMD's GPUs.
+    direct = [each for each in convolution["candidates"] if set(each["output_tile"]) == {1}]
+    assert len(direct) == (1 if target == "cpu" else 2)
+    assert {each["operations"] for each in direct} == {batch * DIRECT_OPERATIONS}
 
 
 @dataclass(frozen=True)
