@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import product
 
 import iree.winograd
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from iree.winograd.pipelines.for_target import store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
 from numpy.typing import NDArray
-from wide import sampled
+from wide import wide_combinations
 
 TYPES = [torch.float16, torch.bfloat16]
 DIRECT = {"output_tile": 1}
@@ -94,8 +95,13 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.this_machine
-@pytest.mark.parametrize("name", sampled(list(LAYERS), QUICK_LAYERS))
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        *product(QUICK_LAYERS, TYPES),
+        *wide_combinations((name, TYPES[0]) for name in LAYERS if name not in QUICK_LAYERS),
+    ],
+)
 def test_results_are_those_of_f32_between(name, type_, stored, monkeypatch):
     """Bit by bit: loads widen exactly, and stores round what was rounded before.
 
@@ -121,8 +127,14 @@ def test_a_target_without_conversions_has_f16_in_f32(stored):
         assert (stored["input"], stored["output"]) == images
 
 
-@pytest.mark.parametrize("name", sampled(list(LAYERS), ("residual",)))
-@pytest.mark.parametrize("type_", sampled(TYPES, (torch.bfloat16,)), ids=str)
+@pytest.mark.parametrize(
+    ("name", "type_"),
+    [
+        ("residual", torch.bfloat16),
+        *wide_combinations([("residual", torch.float16), ("Winograd", torch.float16)]),
+        *wide_combinations([("direct", torch.bfloat16), ("strided", torch.bfloat16)]),
+    ],
+)
 def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, stored, monkeypatch):
     torch.manual_seed(0)
     build, shape, options, (read, written) = LAYERS[name]

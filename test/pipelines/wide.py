@@ -18,6 +18,11 @@ def wide_combinations(combinations: Iterable[tuple[Any, ...]]) -> list[Any]:
     return [pytest.param(*values, marks=pytest.mark.wide) for values in combinations]
 
 
+def lesser(combinations: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Values of each parameter of a test for lesser processors than this one: emulated, they are all one."""
+    return [pytest.param(*values, marks=pytest.mark.this_machine) for values in combinations]
+
+
 def sampled(values: Iterable[Any], sample: Collection[Any]) -> list[Any]:
     """`values` as parameters, of which those in `sample` stand for the others where it has to be quick."""
     return [value if value in sample else pytest.param(value, marks=pytest.mark.wide) for value in values]

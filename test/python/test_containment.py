@@ -383,9 +383,9 @@ def test_a_failure_of_one_step_costs_one_unit(
     assert (failure.left_out.pass_name, failure.left_out.kind) == (failure.rewrite, kind)
 
 
-@pytest.mark.parametrize("name", sampled(dict.fromkeys((*QUICK_PASSES, *WORKING_PASSES[::9])), QUICK_PASSES))
+@pytest.mark.parametrize("name", sampled(dict.fromkeys((*QUICK_PASSES, *WORKING_PASSES[::15])), QUICK_PASSES))
 def test_results_are_right_whatever_fails(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Of one pass in nine: the test above has seen that no more is left out after failures of the others."""
+    """Of one pass in fifteen: the test above has seen that no more is left out after others fail."""
     imported, image, expected = network()
     failing = [unit for unit in units() if unit.pass_name == name]
     inject(monkeypatch, failing)

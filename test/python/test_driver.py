@@ -69,12 +69,8 @@ def check_same(
         *wide(
             [
                 "add.mlir",
-                "add.mlir --compile-to=vm --emit-mlir-bytecode -o add.mlirbc",
-                "add.mlir --compile-mode=precompile -o add.out.mlir",
                 "add.mlir --output-format=vm-c -o add.c",
                 "add.mlir --dump-compilation-phases-to=phases -o add.vmfb",
-                "add.mlir --verify=false --compile-to=flow -o /dev/null",
-                "add.mlir --iree-llvmcpu-target-cpu= --compile-to=flow",
                 "--iree-hal-list-target-backends",
             ]
         ),
@@ -96,11 +92,8 @@ def test_success_is_the_stock_tools(folders: tuple[Path, Path], arguments: str) 
         *wide(
             [
                 "folder -o out.vmfb",
-                "add.mlir -o folder",
                 "add.mlir -o",
                 "add.mlir --iree-opt-level=O9",
-                "add.mlir --verify=perhaps",
-                "add.mlir --emit-mlir-bytecode-version=new",
                 "add.mlir --remarks-filter=. --remarks-output-file=missing/remarks.yaml -o out.vmfb",
                 "@missing",
             ]

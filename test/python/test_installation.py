@@ -143,8 +143,8 @@ def test_stock_commands_accept_our_flags(environment: Environment) -> None:
     for flags in ([], [ENABLE], [ENABLE, "--iree-winograd-output-tile=4"]):
         completed = environment.run([*script, *flags])
         assert (completed.returncode, completed.stdout, completed.stderr) == (0, stock.stdout, b"")
-        completed = environment.run([environment.python, "-c", COMPILE_STR, *FLAGS, *flags])
-        assert (completed.returncode, completed.stdout[:2]) == (0, b"PK"), completed.stderr
+    completed = environment.run([environment.python, "-c", COMPILE_STR, *FLAGS, *flags])
+    assert (completed.returncode, completed.stdout[:2]) == (0, b"PK"), completed.stderr
     completed = environment.run([*script, "--iree-winograd-output-tile=9"])
     assert completed.returncode == 1
     assert b"iree-winograd-output-tile option" in completed.stderr

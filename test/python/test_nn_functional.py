@@ -30,16 +30,15 @@ def small_layers_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
             pytest.param(*each, marks=pytest.mark.wide)
             for each in (
                 ((3, 2), {"stride": (2, 1), "padding": (1, 2), "dilation": 2, "groups": 2}),
-                ((5, 5), {"stride": 2, "padding": 2}),
                 ((3, 3), {"padding": 1, "groups": 4}),
             )
         ),
     ],
-    ids=["plain", "strided", "large", "depthwise"],
+    ids=["plain", "strided", "depthwise"],
 )
 def test_gradients_are_those_that_differences_tell(kernel: tuple[int, int], options: dict[str, Any]) -> None:
     channels = 4 // options.get("groups", 1)
-    shapes = ((1, 4, 5, 6), (4, channels, *kernel), (4,))
+    shapes = ((1, 4, 5, 4), (4, channels, *kernel), (4,))
     tensors = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
 
     def in_single_precision(*tensors: torch.Tensor) -> torch.Tensor:

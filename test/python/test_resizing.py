@@ -12,9 +12,8 @@ import pytest
 import torch
 from iree.winograd.importers.torch_operators import resizing
 from torch.nn.functional import interpolate
-from wide import wide
 
-# Sizes that grow and shrink, by integers and not; channels that fill vectors and that don't.
+# Sizes that grow and shrink, by integers and not.
 SOURCE = (9, 12)
 UNIT_ROUNDOFF = 2.0**-24
 INDICES = torch.tensor([3, 0, 0, 4, 1, 7])
@@ -72,10 +71,9 @@ def error_bound(model: Resizing, image: torch.Tensor) -> float:
     return UNIT_ROUNDOFF * magnitude * (1.5**2 * 5 + positions + sums)
 
 
-@pytest.mark.parametrize("channels", [8, *wide([16])])
-def test_resizing_agrees_with_float64(channels: int) -> None:
-    torch.manual_seed(channels)
-    model, image = Resizing(channels).eval(), torch.randn(1, 3, *SOURCE)
+def test_resizing_agrees_with_float64() -> None:
+    torch.manual_seed(0)
+    model, image = Resizing(8).eval(), torch.randn(1, 3, *SOURCE)
     program = winograd.compile(winograd.import_torch(model, image), target="cpu:haswell", strict=True)
     with torch.no_grad():
         bound = error_bound(model, image)
@@ -87,7 +85,7 @@ def test_resizing_agrees_with_float64(channels: int) -> None:
 
 
 SHAPES = ((2, 3, 7), (1, 2, 7, 5), (1, 2, 4, 5, 3))
-FACTORS = (0.6, 1.7, 2.0, 2.5)
+FACTORS = (0.6, 1.7)
 
 
 class Nearest(torch.nn.Module):
@@ -159,7 +157,7 @@ class ResizingOfAnySize(torch.nn.Module):
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(("rank", "channels"), [(1, 5), (2, 8), (3, 3)])
+@pytest.mark.parametrize(("rank", "channels"), [(2, 8), (3, 3)])
 def test_resizing_to_open_sizes_agrees_with_float64(rank: int, channels: int) -> None:
     torch.manual_seed(rank)
     model = ResizingOfAnySize(rank, channels).eval()
@@ -249,18 +247,16 @@ class Interpolating(torch.nn.Module):
         self.modes = (("bilinear", "bicubic"),) if antialias else (("linear",), ("bilinear", "bicubic"))
         self.modes += () if antialias else (("trilinear",),)  # type: ignore[assignment]
         self.antialias = antialias
-        # One that enlarges and one that shrinks; of antialiased ones, whose programs are large, one.
-        self.factors = FACTORS[1:2] if antialias else FACTORS[:2]
 
     def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
         return [
             interpolate(image, mode=mode, align_corners=corners, antialias=self.antialias, **options)  # type: ignore[arg-type]
             for image, modes in zip(images, self.modes, strict=True)
             for mode in modes
-            for corners in (False, True)
-            for options in (
-                {"size": [size - 2 for size in image.shape[2:]]},
-                *({"scale_factor": f} for f in self.factors),
+            for corners, options in (
+                (False, {"size": [size - 2 for size in image.shape[2:]]}),
+                (False, {"scale_factor": FACTORS[1]}),
+                (True, {"scale_factor": FACTORS[0]}),
             )
         ]
 

@@ -108,7 +108,7 @@ PADDING = [
     depthwise((3, 3), 16, (3, 3), low=(5, 4), high=(4, 6)),
     depthwise((4, 5), 16, (5, 5), dilations=(3, 3), low=(6, 6), high=(6, 6)),
 ]
-RANDOM = list(random_programs(20))
+RANDOM = list(random_programs(8))
 PARALLEL = [
     depthwise((64, 65), 64, (5, 5), low=(2, 2), high=(2, 2)),
     depthwise((1500,), 200, (9,), low=(4,), high=(4,), dynamic_batch=True, batch=2),
@@ -190,7 +190,7 @@ SHARED = [
     *FIRST_LAYERS,
     # No output has all taps inside, and registers don't hold the filters of a row of taps.
     dense((3, 5), 20, LANES, (3, 16), low=(1, 15), high=(1, 15)),
-    *random_dense_programs(12),
+    *random_dense_programs(6),
 ]
 
 

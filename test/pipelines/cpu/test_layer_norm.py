@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from wide import lesser
 
 Array = npt.NDArray[np.float32]
 Exact = npt.NDArray[np.float64]
@@ -61,8 +62,7 @@ def expect_exact(layer: torch.nn.LayerNorm, x: Array, result: Array) -> None:
         ("cpu", (2, 3, 5, 197), False),
         ("cpu", (700, 64), True),
         ("cpu", (1, 3, 1000), True),
-        ("cpu:haswell", (2, 40, 49), True),
-        ("cpu:x86-64", (2, 40, 49), True),
+        *lesser([("cpu:haswell", (2, 40, 49), True), ("cpu:x86-64", (2, 40, 49), True)]),
     ],
 )
 def test_layer_normalization_of_rows(target: str, shape: tuple[int, ...], affine: bool) -> None:

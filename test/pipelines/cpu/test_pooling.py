@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from wide import sampled
+from wide import wide
 
 Array = npt.NDArray[np.float32]
 
@@ -77,11 +77,10 @@ def maxima(image: Array, window: int, stride: int, padding: int) -> Array:
 
 BATCHES, CHANNELS = ["2", "?"], [16, 21, 5]
 POOLINGS = [(3, 2, 1), (3, 1, 1), (2, 2, 1), (5, 1, 2)]
-ALL = list(product(BATCHES, CHANNELS, POOLINGS))
 SAMPLE = [*product(BATCHES, CHANNELS, POOLINGS[:1]), *product(["2"], [21], POOLINGS[1:])]
 
 
-@pytest.mark.parametrize("case", sampled(ALL, SAMPLE), ids=str)
+@pytest.mark.parametrize("case", [*SAMPLE, *wide([*product(["?"], [5], POOLINGS[1:])])], ids=str)
 def test_pools_padded_images(case: tuple[str, int, tuple[int, int, int]]) -> None:
     batch, channels, (window, stride, padding) = case
     text = program(batch, (11, 8), channels, window, stride, padding)

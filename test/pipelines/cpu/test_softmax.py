@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from iree.winograd.compiling.program import compile
 from softmax_program import program
+from wide import lesser
 
 Array = npt.NDArray[np.float32]
 
@@ -35,8 +36,7 @@ def bound(length: int) -> float:
     ("target", "shape"),
     [
         *(("cpu", shape) for shape in [(3, 16), (2, 40, 49), (2, 3, 5, 197), (700, 64), (1, 3, 1000)]),
-        ("cpu:haswell", (2, 40, 49)),
-        ("cpu:x86-64", (2, 40, 49)),
+        *lesser([("cpu:haswell", (2, 40, 49)), ("cpu:x86-64", (2, 40, 49))]),
     ],
 )
 def test_softmax_of_rows(target: str, shape: tuple[int, ...]) -> None:
@@ -69,7 +69,7 @@ COLUMNS = [
     ("target", "shape", "along"),
     [
         *(("cpu", *case) for case in COLUMNS),
-        *((target, *COLUMNS[i]) for target in ("cpu:haswell", "cpu:x86-64") for i in (0, 2, 4, 6)),
+        *lesser((target, *COLUMNS[i]) for target in ("cpu:haswell", "cpu:x86-64") for i in (0, 4)),
     ],
 )
 def test_softmax_of_columns(target: str, shape: tuple[int, ...], along: int) -> None:
@@ -118,9 +118,13 @@ def test_a_batch_known_at_run_time(shape: tuple[int, ...], along: int, safe: boo
         np.testing.assert_allclose(np.asarray(loaded(x)), exact(x, along), rtol=bound(21))
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu:x86-64"])
-@pytest.mark.parametrize("safe", [False, True])
-@pytest.mark.parametrize("along", [0, 1])
+@pytest.mark.parametrize(
+    ("target", "safe", "along"),
+    [
+        *(("cpu", safe, along) for safe in (False, True) for along in (0, 1)),
+        *lesser([("cpu:x86-64", True, 0), ("cpu:x86-64", False, 1)]),
+    ],
+)
 def test_numbers_that_are_not_finite(along: int, safe: bool, target: str) -> None:
     """What is masked by minus infinity has no part; rows of nothing else have zeros or no softmax.
 

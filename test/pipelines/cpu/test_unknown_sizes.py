@@ -8,8 +8,8 @@ import pytest
 from convolution_program import Program
 
 SIZES = [
-    *[(size, size) for size in (1, 2, 3, 5, 7, 8, 9, 13, 17, 28, 31)],
-    *[(1, 61), (61, 1), (3, 40), (40, 3), (2, 129), (97, 5), (23, 37), (40, 53)],
+    *[(size, size) for size in (1, 2, 5, 8, 13, 31)],
+    *[(1, 61), (61, 1), (3, 40), (97, 5), (40, 53)],
 ]
 """Below a tile and a register block, a row and a column, primes, and larger than what is expected."""
 
@@ -24,26 +24,19 @@ PROGRAMS = [
     TILED.channels_first,
     replace(TILED, strides=(2, 2), p=(2, 2)),
     replace(TILED, dilations=(2, 2), low=(2, 2), high=(2, 2)),
-    replace(TILED, groups=2),
-    replace(TILED, constant_filter=False),
+    replace(TILED, groups=2, constant_filter=False),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish"),
     DIRECT,
     DIRECT.channels_first,
-    replace(DIRECT, strides=(2, 2)),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
-    replace(DIRECT, groups=2),
     replace(DIRECT, channels=3, activation="swish"),
     replace(DIRECT, kernel=(1, 1), low=(0, 0), high=(0, 0), strides=(2, 2)),
-    POINTWISE,
     POINTWISE.channels_first,
-    replace(POINTWISE, outputs=50, activation="hard swish"),
-    replace(POINTWISE, groups=2),
-    DEPTHWISE,
+    replace(POINTWISE, outputs=50, activation="hard swish", groups=2),
     DEPTHWISE.channels_first,
     replace(DEPTHWISE, strides=(2, 2), outputs=40),
     replace(DEPTHWISE, kernel=(5, 5), strides=(2, 1), low=(2, 1), high=(3, 2)),
     replace(DEPTHWISE, kernel=(1, 7), dilations=(1, 2), low=(0, 6), high=(0, 6), activation="swish"),
-    replace(DEPTHWISE, kernel=(2, 2), low=(0, 0), high=(0, 0)),
     # One vector of channels that share pixels.
     replace(DIRECT, channels=5, outputs=8, kernel=(5, 5), low=(2, 2), high=(2, 2)),
 ]

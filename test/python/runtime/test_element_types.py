@@ -1,6 +1,7 @@
 """Arguments and results of all types that arrays have, numpy's and others."""
 
 import sys
+from functools import cache
 
 import iree.winograd
 import ml_dtypes
@@ -63,6 +64,7 @@ RETURNED = {
 }
 
 
+@cache
 def compiled(text: str, type_: str) -> bytes:
     add = {"c": "complex.add", "i": "arith.addi"}.get(type_[0], "arith.addf")
     flag = "--iree-input-demote-f64-to-f32=false"

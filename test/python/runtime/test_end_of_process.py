@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from iree.winograd.loading.runtime import load
 from loaded_programs import compile_program
-from wide import wide
+from wide import wide_combinations
 
 PREAMBLE = """
 import sys, threading, numpy as np
@@ -63,8 +63,13 @@ def doubling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("device", ["local-task", *wide(["local-sync"])])
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize(
+    ("device", "ending"),
+    [
+        *(("local-task", ending) for ending in ENDINGS),
+        *wide_combinations(("local-sync", ending) for ending in list(ENDINGS)[::3]),
+    ],
+)
 def test_a_process_with_results_ends(doubling: Path, ending: str, device: str) -> None:
     command = [sys.executable, "-c", PREAMBLE + ENDINGS[ending], str(doubling), device]
     # glibc overwrites what is freed.

@@ -161,10 +161,9 @@ def test_numbers_that_change_are_seen() -> None:
             torch.testing.assert_close(result, exact, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("dynamic", [None, True])
-def test_batches_of_no_images(dynamic: bool | None) -> None:
+def test_batches_of_no_images() -> None:
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten())
-    function = compiled(model, dynamic=dynamic, cache=False)
+    function = compiled(model, cache=False)
     for batch in (2, 0, 3):
         images = torch.randn(batch, 3, 6, 6)
         assert fallbacks(function, images) == []

@@ -9,7 +9,7 @@ import torch
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from small_networks import UNIT_ROUNDOFF, compiled
 from torch.utils._pytree import tree_leaves
-from wide import wide
+from wide import wide_combinations
 
 Heads = Callable[[torch.Tensor], Any]
 
@@ -31,23 +31,25 @@ class Heading(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    "heads",
+    ("heads", "layout"),
     [
-        _moments,
-        lambda features: features[:, 1:5, ::2],
-        *wide(
+        (_moments, torch.contiguous_format),
+        (lambda features: features[:, 1:5, ::2], torch.contiguous_format),
+        *wide_combinations(
             [
-                lambda features: features.chunk(2, dim=1)[1],
-                lambda features: (features[:, :3], features),
-                lambda features: features[:, 2:, :, 1].transpose(0, 1)[1:],
-                lambda features: features.mean((2, 3), keepdim=True).expand(-1, -1, 4, 5),
-                lambda features: features.diagonal(0, 2, 3),
-                lambda features: features.flatten(2).transpose(1, 2)[:, 1:],
+                (lambda features: features.chunk(2, dim=1)[1], torch.contiguous_format),
+                (lambda features: (features[:, :3], features), torch.channels_last),
+                (lambda features: features[:, 2:, :, 1].transpose(0, 1)[1:], torch.contiguous_format),
+                (
+                    lambda features: features.mean((2, 3), keepdim=True).expand(-1, -1, 4, 5),
+                    torch.channels_last,
+                ),
+                (lambda features: features.diagonal(0, 2, 3), torch.contiguous_format),
+                (lambda features: features.flatten(2).transpose(1, 2)[:, 1:], torch.channels_last),
             ]
         ),
     ],
 )
-@pytest.mark.parametrize("layout", [torch.contiguous_format, *wide([torch.channels_last])])
 def test_only_the_view_is_taken_outside_of_a_part(heads: Heads, layout: torch.memory_format) -> None:
     model = Heading(heads).eval()
     images = torch.randn(2, 3, 8, 9).contiguous(memory_format=layout)
