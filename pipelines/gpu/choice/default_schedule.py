@@ -41,7 +41,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
-from iree.winograd.pipelines.machines.amd import amd_family
+from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
@@ -109,6 +109,13 @@ AMD_SCHEDULES = (
     WmmaRdna4Schedule(64, 64, 32, 32, stages=2, summed_block=32),
 )
 """The same through HIP. There was no such GPU to measure others on."""
+CDNA4_SCHEDULES = (
+    MfmaSchedule(96, 128, 48, 64, stages=2, summed_block=32, terms=32),
+    MfmaSchedule(64, 128, 32, 64, stages=2, summed_block=32, terms=32),
+    MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32, terms=32),
+)
+"""The same for CDNA 4, whose matrix units are twice as fast for the same bandwidth of shared memory, of which
+there is more. With 64 x 64 sums of a warp a SIMD has registers for one."""
 WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(64, 64, stages=4, resident_workgroups=3),
     WarpgroupSchedule(64, 128, stages=4, resident_workgroups=2),
@@ -269,9 +276,10 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
     for each in SPLIT_SCHEDULES:
         yield replace(each, summed_block=each.block_reduction)
         yield replace(each, products=ROUNDED_PRODUCTS)
-    is_amd = amd_family(machine.name) is not None
-    cooperative = AMD_COOPERATIVE_SCHEDULES if is_amd else COOPERATIVE_SCHEDULES
-    for other in (*cooperative, *AMD_SCHEDULES):
+    family = amd_family(machine.name)
+    cooperative = COOPERATIVE_SCHEDULES if family is None else AMD_COOPERATIVE_SCHEDULES
+    others = CDNA4_SCHEDULES if family is AmdFamily.CDNA4 else AMD_SCHEDULES
+    for other in (*cooperative, *others):
         yield other
         yield replace(other, products=ROUNDED_PRODUCTS, summed_block=None)
     for walking in (

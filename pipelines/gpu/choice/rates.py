@@ -56,6 +56,9 @@ _BOUNDS_BY_SHARED_MEMORY = {(16, 8): 0.95, (8, 8): 0.88, (8, 4): 0.59, (4, 4): 0
 a compute unit of CDNA, and of RDNA since its third, does; RDNA 2 does half as many."""
 AMD_MATRIX_RATES = {(32, 64): 0.60, (32, 32): 0.55, (16, 32): 0.45}
 """The part of the peak rate of matrix units that is expected of AMD's, by a warp's rows and columns."""
+CDNA4_MATRIX_RATES = {(48, 64): 0.56, (32, 64): 0.43, (32, 32): 0.32}
+"""The same of CDNA 4, by bounds: a SIMD does 512 multiply-adds in a cycle, for each of which shared memory
+moves as little as for 256 of CDNA 3's."""
 MFMA_GEMM_RATES = {(8, 8): REACHED, (8, 4): 0.6, (4, 4): 0.5}
 """The same of f32, by the rows and columns of a thread. Matrix units alone bound all of these loops; those
 with fewer sums read their operands from caches more often."""
@@ -117,8 +120,8 @@ def split_products_are_faster(unit: MatrixUnit, machine: GpuMachine) -> bool:
     """
     if machine.matrix_flops is None:
         return False
-    if amd_family(machine.name) is not None:
-        reached = max(AMD_MATRIX_RATES.values())
+    if (family := amd_family(machine.name)) is not None:
+        reached = max(_amd_matrix_rates(family).values())
     else:
         reached = max(COOPERATIVE_RATES.values() if unit == COOPERATIVE else SPLIT_RATES.values())
     split = reached * machine.matrix_flops / SPLIT_PRODUCTS
@@ -156,8 +159,13 @@ def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
     return 1.0 if waves >= 2 else FEW_WAVES
 
 
+def _amd_matrix_rates(family: AmdFamily) -> Mapping[tuple[int, int], float]:
+    return CDNA4_MATRIX_RATES if family is AmdFamily.CDNA4 else AMD_MATRIX_RATES
+
+
 def _warp_fraction(schedule: WarpSchedule, machine: GpuMachine) -> float:
-    rates = SPLIT_RATES if amd_family(machine.name) is None else AMD_MATRIX_RATES
+    family = amd_family(machine.name)
+    rates = SPLIT_RATES if family is None else _amd_matrix_rates(family)
     return rates[schedule.warp_rows, schedule.warp_columns]
 
 

@@ -12,8 +12,8 @@ from iree.winograd.dialect.bindings import arith, ir
 
 from .matrix_unit import MATRIX_ROWS, MATRIX_SUMS
 
-MFMA_TERMS = 4
-"""Neighbouring fp16 numbers of a row, or of a column, that a thread of CDNA holds."""
+MFMA_GROUPS = 4
+"""Of a warp's threads on CDNA: each has as many neighbouring fp16 numbers of a row, or of a column."""
 MFMA_SUMS = 4
 """A thread's of 16 x 16."""
 F32_TERMS = 4
@@ -34,8 +34,10 @@ def no_sums(count: int) -> ir.Value:
 
 
 def multiply_mfma(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
-    """Adds the product of 16 x 16 and 16 x 16 numbers to sums, on CDNA."""
-    return _multiply("amdgpu.mfma", ("m", "n", "k", "blocks"), (*[MATRIX_ROWS] * 3, 1), (rows, columns, sums))
+    """Adds the product of 16 x k and k x 16 numbers to sums, on CDNA: a thread has k / 4 of each."""
+    terms = MFMA_GROUPS * ir.VectorType(rows.type).shape[0]
+    sizes = (MATRIX_ROWS, MATRIX_ROWS, terms, 1)
+    return _multiply("amdgpu.mfma", ("m", "n", "k", "blocks"), sizes, (rows, columns, sums))
 
 
 def multiply_mfma_f32(row: ir.Value, column: ir.Value, sums: ir.Value) -> ir.Value:

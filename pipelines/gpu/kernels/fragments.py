@@ -21,7 +21,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     WMMA_RDNA4,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD, barrier, quad_type
-from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
+from iree.winograd.pipelines.gpu.schedules.split import MfmaSchedule, WarpSchedule
 
 from .stage_copies import CopiesBeside, CopiesThroughRegisters, StageCopies
 
@@ -257,7 +257,10 @@ class AmdFragments(Fragments, ABC):
 
 
 class MfmaFragments(AmdFragments):
-    """Those of CDNA. Of 32 positions of a row a thread holds eight neighbours, four each for two products."""
+    """Those of CDNA. Of 32 positions of a row a thread holds eight neighbours.
+
+    They are for one product on CDNA 4, elsewhere four each for two.
+    """
 
     reduction = 2 * MATRIX_ROWS
     thread_chunks = 1
@@ -271,8 +274,10 @@ class MfmaFragments(AmdFragments):
 
     def multiply(self, rows: list[ir.Value], columns: list[ir.Value], sums: Sums) -> Sums:
         (row,), (column,), (total,) = rows, columns, sums
-        for first in range(0, COPIED, amd_matrix.MFMA_TERMS):
-            left, right = (_neighbours(each, first, amd_matrix.MFMA_TERMS) for each in (column, row))
+        assert isinstance(self._schedule, MfmaSchedule)
+        held = self._schedule.terms // amd_matrix.MFMA_GROUPS
+        for first in range(0, COPIED, held):
+            left, right = (_neighbours(each, first, held) for each in (column, row))
             total = amd_matrix.multiply_mfma(left, right, total)
         return [total]
 

@@ -10,8 +10,9 @@ from typing import Any
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA, MMA, MatrixUnit
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .depthwise import GpuDepthwiseSchedule
@@ -99,6 +100,12 @@ def _matrix_misfit(schedule: MatrixSchedule, shape: ConvolutionShape, target: Gp
     return _unit_misfit(schedule, schedule.unit, target)
 
 
+def _mfma_misfit(schedule: MfmaSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if schedule.terms > MATRIX_ROWS and amd_family(target.architecture) is not AmdFamily.CDNA4:
+        return f"the target's matrix units multiply no {schedule.terms} terms at once"
+    return _matrix_misfit(schedule, shape, target)
+
+
 def _warpgroup_misfit(
     schedule: WarpgroupSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
@@ -163,7 +170,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         MfmaGemmSchedule: ScheduleKind(_CONVOLUTION, _mfma_gemm_misfit),
         SplitSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         CooperativeSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
-        MfmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
+        MfmaSchedule: ScheduleKind(_CONVOLUTION, _mfma_misfit),
         WmmaSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         WmmaRdna4Schedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         WarpgroupSchedule: ScheduleKind(_CONVOLUTION, _warpgroup_misfit),

@@ -78,10 +78,21 @@ class CooperativeSchedule(WarpSchedule):
 
 @dataclass(frozen=True)
 class MfmaSchedule(WarpSchedule):
-    """On matrix units of AMD's CDNA, whose warps have 64 threads."""
+    """On matrix units of AMD's CDNA, whose warps have 64 threads.
+
+    An instruction multiplies `terms` positions along the reduction: 16, on CDNA 4 also 32 in as many cycles.
+
+    Raises ValueError as `WarpSchedule` does, and for other terms.
+    """
 
     kind = "mfma"
     unit = MFMA
+    terms: int = MATRIX_ROWS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.terms not in (MATRIX_ROWS, 2 * MATRIX_ROWS):
+            raise ValueError(f"terms must be {MATRIX_ROWS} or {2 * MATRIX_ROWS}, not {self.terms}")
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,7 @@ Array = npt.NDArray[Any]
 
 COOPERATIVE_BLOCKS = CooperativeSchedule(64, 64, 32, 64, stages=2, summed_block=16)
 MFMA_BLOCKS = MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+CDNA4_BLOCKS = MfmaSchedule(96, 128, 48, 64, stages=2, summed_block=32, terms=32)
 MFMA_GEMM_BLOCKS = MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4)
 WMMA_BLOCKS = WmmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
 WMMA_RDNA4_BLOCKS = WmmaRdna4Schedule(64, 64, 32, 32, stages=2, summed_block=32)
@@ -220,6 +221,7 @@ def test_kernels_that_use_warps_ask_for_their_threads(
     ("fragments", "schedule", "intrinsic"),
     [
         (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
+        (MfmaFragments, CDNA4_BLOCKS, "MFMA_F32_16x16x32_F16"),
         (WmmaFragments, WMMA_BLOCKS, "WMMAR3_F32_16x16x16_F16"),
         (WmmaRdna4Fragments, WMMA_RDNA4_BLOCKS, "WMMAR4_F32_16x16x16_F16"),
     ],
@@ -250,17 +252,18 @@ def test_threads_hold_the_sums_that_iree_says(
     ("fragments", "schedule", "intrinsic"),
     [
         (MfmaFragments, MFMA_BLOCKS, "MFMA_F32_16x16x16_F16"),
+        (MfmaFragments, CDNA4_BLOCKS, "MFMA_F32_16x16x32_F16"),
         (WmmaRdna4Fragments, WMMA_RDNA4_BLOCKS, "WMMAR4_F32_16x16x16_F16"),
     ],
 )
 def test_threads_hold_the_operands_that_iree_says(
     fragments: type[AmdFragments], schedule: WarpSchedule, intrinsic: str
 ) -> None:
-    """Neighbours of a row; on CDNA a chunk is of two products, each of which takes half of it."""
+    """Neighbours of a row; before CDNA 4 a chunk is of two products, each of which takes half of it."""
     with ir.Context():
         attribute = iree_gpu.MMAIntrinsicAttr.get(getattr(iree_gpu.MMAIntrinsic, intrinsic))
         layout = iree_gpu.get_single_subgroup_layout(attribute, 0)
-    assert layout.element[1] * layout.thread[1] == 16
+    assert layout.element[1] * layout.thread[1] == getattr(schedule, "terms", 16)
     products = 8 // layout.element[1]
     for lane in range(schedule.unit.threads):
         mine = fragments(schedule, None, Index(lane))  # type: ignore[arg-type]
@@ -315,6 +318,12 @@ def test_matrix_units_are_for_warps_of_their_threads(sizes: str, unit: MatrixUni
 
 
 def test_schedules_are_for_the_matrix_units_of_the_target() -> None:
+    newer = replace(VULKAN, architecture="gfx950", shared_memory_bytes=160 << 10, matrix_unit=MFMA)
+    assert kernel_misfit(_shape(), newer, CDNA4_BLOCKS) is None
+    older = replace(newer, architecture="gfx942")
+    assert "32 terms" in (kernel_misfit(_shape(), older, CDNA4_BLOCKS) or "")
+    with pytest.raises(ValueError, match="terms"):
+        replace(CDNA4_BLOCKS, terms=64)
     split = SplitSchedule(64, 64, 32, 32, stages=2)
     for unit, schedule in ((COOPERATIVE, COOPERATIVE_BLOCKS), (MFMA, MFMA_BLOCKS), (WMMA, WMMA_BLOCKS)):
         assert kernel_misfit(_shape(), replace(VULKAN, matrix_unit=unit), schedule) is None
