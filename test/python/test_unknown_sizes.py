@@ -43,14 +43,24 @@ def from_onnx(model: nn.Module, network: OpenNetwork, path: Path) -> ImportedMod
     return winograd.import_onnx(path)
 
 
+BY_TORCH = (
+    "unet, bilinear",
+    "resnet with fpn",
+    "detector with neck",
+    "deeplab",
+    "efficientnet",
+    "wave-u-net",
+    "film",
+)
+BY_ONNX = ("unet, transposed", "esrgan block")
 Import = Callable[[nn.Module, OpenNetwork, Path], ImportedModel]
 
 
 @pytest.mark.parametrize(
     ("name", "imported"),
     [
-        *((name, from_torch) for name in OPEN_NETWORKS),
-        *((name, from_onnx) for name in ("unet, transposed", "esrgan block", "mobilenetv2")),
+        *((name, from_torch) for name in BY_TORCH),
+        *((name, from_onnx) for name in BY_ONNX),
     ],
 )
 def test_all_convolutions_are_taken_and_right(name: str, imported: Import, tmp_path: Path) -> None:

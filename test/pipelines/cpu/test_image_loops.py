@@ -15,7 +15,7 @@ from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import loop_over_images
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from wide import wide
+from wide import wide_combinations
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.
 TOLERANCE = 3 * 72 * 2.0**-24
@@ -60,8 +60,9 @@ def test_images_that_exceed_the_caches_go_through_a_loop(capfd: pytest.CaptureFi
     expect_exact(model, images, iree.winograd.load(compiled, threads=1)(images.numpy()))
 
 
-@pytest.mark.parametrize("target", ["cpu", "cpu:haswell", "cpu:x86-64"])
-@pytest.mark.parametrize("threads", [2, *wide([1])])
+@pytest.mark.parametrize(
+    ("target", "threads"), [("cpu", 2), ("cpu:haswell", 1), *wide_combinations([("cpu:x86-64", 2)])]
+)
 def test_loops_on_every_target(
     target: str, threads: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
