@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
+from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.navigation import transforms
+from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
@@ -79,19 +82,58 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
     half = rounded_type(transform.body.operations[-1].operation.operands[0]) or _rounded_by_all(users)
     if half is None or not _takes(group, space, result=half):
         return
-    groups = [(user, _reading_group(user)) for user in set(users)]
-    if not all(group is not None and _reads(user, group, space, half) for user, group in groups):
+    if not _is_read(transform.result, space, half):
         return
-    narrowed = _rebuild_output(transform, half)
-    images = [user for user, _ in groups if user.name == ops.InputTransformOp.OPERATION_NAME]
-    for user, _ in groups:
-        if user not in images:
-            _widen_operands(ops.OutputTransformOp(user), transform.result, narrowed)
+    _replace(transform.result, _rebuild_output(transform, half))
+
+
+def _is_read(value: ir.Value, space: SearchSpace, half: ir.Type) -> bool:
+    """Whether all that reads an image, of which there is something, takes it in half precision."""
+    users = _users(value)
+    return bool(users) and all(_reads(user, space, half) for user in users)
+
+
+def _users(value: ir.Value) -> list[ir.Operation]:
+    """What reads a value, each once: for pixels that are gathered the operation that does."""
+    users = dict.fromkeys(use.owner.operation for use in value.uses)
+    return list(dict.fromkeys(gathered_maximum(user) or user for user in users))
+
+
+def _replace(value: ir.Value, narrowed: ir.Value) -> None:
+    """Has all that reads an image, as `_is_read` says it may, read `narrowed`, which is that rounded."""
+    images = []
+    for user in _users(value):
+        if user.name == ops.InputTransformOp.OPERATION_NAME:
+            images.append(user)
+        elif user.name == ops.OutputTransformOp.OPERATION_NAME:
+            _widen_operands(ops.OutputTransformOp(user), value, narrowed)
+        else:
+            _replace(user.results[0], _rebuild_maximum(user, narrowed))
+    definition = defining_operation(value)
     for user in images:
-        # With the last of them the transform goes whose result they read.
+        # With the last of them the operation goes whose result they read.
         _rebuild_input(ops.InputTransformOp(user), narrowed)
-    if not images:
-        erase_if_unused([transform.operation])
+    if not images and definition is not None:
+        erase_if_unused([definition])
+
+
+def _rebuild_maximum(pooling: ir.Operation, image: ir.Value) -> ir.Value:
+    """The largest of the same elements of `image`, which is of half precision."""
+    half = ir.RankedTensorType(image.type).element_type
+
+    def body(elements: list[ir.Value]) -> ir.Value:
+        (largest,) = inline_block(pooling.regions[0].blocks[0], elements)
+        return arith.truncf(half, largest)
+
+    with pooling.location, ir.InsertionPoint(pooling):
+        maxima = build_elementwise([], tensor.empty(shape_of(pooling.results[0]), half), body)
+    for extraction in [each for each in walk(maxima.owner.operation) if each.name == "tensor.extract"]:
+        with extraction.location, ir.InsertionPoint(extraction):
+            element = tensor.extract(image, list(extraction.operands)[1:])
+            widened = arith.extf(ir.F32Type.get(), element)
+        extraction.results[0].replace_all_uses_with(widened)
+        extraction.erase()
+    return maxima
 
 
 def _rounded_by_all(users: Sequence[ir.Operation]) -> ir.Type | None:
@@ -105,11 +147,17 @@ def _rounded_by_all(users: Sequence[ir.Operation]) -> ir.Type | None:
     return None if type_ is None else ir.Type.parse(type_)
 
 
-def _reads(user: ir.Operation, group: ConvolutionGroup, space: SearchSpace, half: ir.Type) -> bool:
-    """Whether the group's kernel takes an image, or an operand of its epilogue, of half precision.
+def _reads(user: ir.Operation, space: SearchSpace, half: ir.Type) -> bool:
+    """Whether a kernel takes an image, or an operand of its epilogue, of half precision.
 
-    A kernel that writes such numbers converts them in its epilogue.
+    A kernel that writes such numbers converts them in its epilogue. The largest of some elements is one of
+    them, and is stored as they are.
     """
+    if user.name == "linalg.generic":
+        return _is_read(user.results[0], space, half)
+    group = _reading_group(user)
+    if group is None:
+        return False
     if user.name == ops.InputTransformOp.OPERATION_NAME:
         return _takes(group, space, input=half)
     return _takes(group, space, result=half)

@@ -83,3 +83,49 @@ func.func @read_elsewhere(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> 
   }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x16x8xf32>) -> tensor<1x8x8x8xf32>
   return %y, %y2 : tensor<1x10x10x8xf32>, tensor<1x8x8x8xf32>
 }
+
+// Max pooling that reads the image in place gives numbers of it: both are stored in half precision.
+// CHECK-LABEL: func.func @pooled
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf16>
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x5x10x8xf16>)
+// CHECK-COUNT-2: tensor.extract %[[Y]]{{.*}} : tensor<1x10x10x8xf16>
+// CHECK: arith.maximumf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.truncf
+// CHECK: "winograd.input_transform"(%[[P]]) {{.*}} : (tensor<1x5x10x8xf16>) -> tensor<16x8x8xf32>
+func.func @pooled(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> tensor<1x3x8x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %zero = arith.constant dense<0.0> : tensor<16x8x8xf32>
+  %two = arith.constant 2 : index
+  %one = arith.constant 1 : index
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    %s = arith.extf %h : f16 to f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  %e = tensor.empty() : tensor<1x5x10x8xf32>
+  %p = linalg.generic {indexing_maps = [#id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      outs(%e : tensor<1x5x10x8xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %first = arith.muli %h, %two : index
+    %second = arith.addi %first, %one : index
+    %a = tensor.extract %y[%n, %first, %w, %c] : tensor<1x10x10x8xf32>
+    %b = tensor.extract %y[%n, %second, %w, %c] : tensor<1x10x10x8xf32>
+    %r = arith.maximumf %a, %b : f32
+    linalg.yield %r : f32
+  } -> tensor<1x5x10x8xf32>
+  %v2 = "winograd.input_transform"(%p) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x5x10x8xf32>) -> tensor<16x8x8xf32>
+  %m2 = linalg.batch_matmul ins(%v2, %u : tensor<16x8x8xf32>, tensor<16x8x8xf32>) outs(%zero : tensor<16x8x8xf32>) -> tensor<16x8x8xf32>
+  %y2 = "winograd.output_transform"(%m2) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x8x8xf32>) -> tensor<1x3x8x8xf32>
+  return %y2 : tensor<1x3x8x8xf32>
+}

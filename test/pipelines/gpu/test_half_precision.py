@@ -25,7 +25,8 @@ from half_precision import (
     linear,
     results_of,
 )
-from wide import wide_combinations
+from torch import nn
+from wide import wide, wide_combinations
 
 NAMES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 
@@ -39,6 +40,23 @@ def test_layers_are_rounded_once(type_: torch.dtype, names: tuple[str, ...], gpu
     layers = {name: LAYERS[name] for name in names}
     model = Layers(layers).to(type_)
     inputs = [torch.randn(shape).to(type_) for _, shape in layers.values()]
+    expect_rounded_once(
+        results_of(model, inputs, gpu_target), in_double(model, inputs), type_, SUM_ERRORS["gpu"]
+    )
+
+
+def pooled() -> nn.Module:
+    """A convolution whose outputs are pooled, then read as they are by another one."""
+    last = nn.Conv2d(16, 16, 1, bias=False)
+    nn.init.dirac_(last.weight)
+    return nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 2, 1), last)
+
+
+@pytest.mark.parametrize("type_", [torch.float16, *wide([torch.bfloat16])])
+def test_pooled_layers_are_rounded_once(type_: torch.dtype, gpu_target: str) -> None:
+    torch.manual_seed(0)
+    model = Layers({"pooled": (pooled, (2, 3, 20, 21))}).to(type_)
+    inputs = [torch.randn(2, 3, 20, 21).to(type_)]
     expect_rounded_once(
         results_of(model, inputs, gpu_target), in_double(model, inputs), type_, SUM_ERRORS["gpu"]
     )
