@@ -59,6 +59,7 @@ from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.note_features import NoteFeatures
+from .on_program.note_launches import NoteLaunches
 from .on_program.note_layers import Dispatch, NoteLayers
 from .on_program.note_signature import NoteSignature
 from .on_program.note_threads import NoteThreads
@@ -188,3 +189,8 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
 def configuration_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `executable-configurations` phase, on how its kernels work."""
     return [ReduceByLanes()]
+
+
+def binary_pipeline() -> list[Pass]:
+    """The passes on a program for CUDA after IREE's `hal` phase, in which all that it does is settled."""
+    return [NoteLaunches()]

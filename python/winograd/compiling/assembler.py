@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from iree.winograd.compiling.cuda_executable import NoTextError, images, with_content
+from iree.winograd.cuda_executable import FORMAT, NoTextError, images, with_content
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.problems.executable_target import executable_targets
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget, executable_targets
 
-_FORMAT = "cuda-nvptx-fb"
 _TARGET = b".target "
 
 
@@ -32,9 +31,17 @@ def default_assembler(module: ir.Operation) -> str | None:
 
     Text for others runs on all later GPUs, which machine code doesn't.
     """
-    targets = executable_targets(module)
-    architectures = [target.field("arch") for target in targets if target.format == _FORMAT]
+    architectures = [target.field("arch") for target in _cuda_targets(module)]
     return installed_assembler() if any(each.endswith("a") for each in architectures) else None
+
+
+def is_for_cuda(module: ir.Operation) -> bool:
+    """Whether `module` is for NVIDIA's GPUs, among others."""
+    return any(_cuda_targets(module))
+
+
+def _cuda_targets(module: ir.Operation) -> Iterator[ExecutableTarget]:
+    return (target for target in executable_targets(module) if target.format == FORMAT)
 
 
 def installed_assembler() -> str | None:
@@ -87,7 +94,7 @@ def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:
 
 
 def _is_for_cuda(binary: ir.Operation) -> bool:
-    return bool(ir.StringAttr(binary.attributes["format"]).value == _FORMAT)
+    return bool(ir.StringAttr(binary.attributes["format"]).value == FORMAT)
 
 
 def assemble(executable: bytes, ptxas: str) -> bytes:

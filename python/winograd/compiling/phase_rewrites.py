@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
-from iree.winograd.compiling.assembler import assemble_kernels, default_assembler
+from iree.winograd.compiling.assembler import assemble_kernels, default_assembler, is_for_cuda
 from iree.winograd.compiling.kernel_bodies import KernelBodies
 from iree.winograd.compiling.phases import (
     BINARIES_PHASE,
@@ -22,6 +21,7 @@ from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.registry import Pass
 from iree.winograd.pipelines.compile_pipeline import (
+    binary_pipeline,
     command_pipeline,
     configuration_pipeline,
     dispatch_pipeline,
@@ -38,10 +38,11 @@ class PhasePasses:
     dispatches: Sequence[Pass] = field(default_factory=dispatch_pipeline)
     commands: Sequence[Pass] = field(default_factory=command_pipeline)
     configurations: Sequence[Pass] = field(default_factory=configuration_pipeline)
+    binaries: Sequence[Pass] = field(default_factory=binary_pipeline)
 
     @property
     def in_order(self) -> Sequence[Pass]:
-        return [*self.program, *self.dispatches, *self.commands, *self.configurations]
+        return [*self.program, *self.dispatches, *self.commands, *self.configurations, *self.binaries]
 
 
 class PhaseRewrites:
@@ -74,6 +75,7 @@ class PhaseRewrites:
         self._computes_first = computes_first
         self._notes_commands = notes_commands
         self._ptxas = ptxas
+        self._is_for_cuda = False
         self._warn = warn
 
     def __iter__(self) -> Iterator[tuple[str, Rewrite]]:
@@ -90,8 +92,8 @@ class PhaseRewrites:
             yield CONFIGURATIONS_PHASE, self._rewrite_configurations
         if self._kernels and stages.go_beyond(TRANSLATION_PHASE):
             yield TRANSLATION_PHASE, _leave_verified
-        if self._ptxas is not None and stages.go_beyond(BINARIES_PHASE):
-            yield BINARIES_PHASE, partial(assemble_kernels, ptxas=self._ptxas, warn=self._warn)
+        if (self._ptxas is not None or self._is_for_cuda) and stages.go_beyond(BINARIES_PHASE):
+            yield BINARIES_PHASE, self._rewrite_binaries
         if self._kernels and stages.verify:
             yield stages.compile_to, _leave_verified
 
@@ -99,6 +101,7 @@ class PhaseRewrites:
         self._run(program, self._passes.dispatches)
 
     def _rewrite_commands(self, program: ir.Operation) -> None:
+        self._is_for_cuda = is_for_cuda(program)
         if self._ptxas is None:
             self._ptxas = default_assembler(program)
         self._run(program, self._passes.commands)
@@ -107,6 +110,12 @@ class PhaseRewrites:
         if self._bodies is not None:
             self._bodies.put_back(program)
         self._run(program, self._passes.configurations)
+
+    def _rewrite_binaries(self, program: ir.Operation) -> None:
+        if self._ptxas is not None:
+            assemble_kernels(program, self._ptxas, self._warn)
+        if self._is_for_cuda:
+            self._run(program, self._passes.binaries)
 
 
 def _leave_verified(program: ir.Operation) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.runtime import version
+from iree.winograd.cuda_executable import executables
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading import vulkan_features
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
@@ -30,7 +31,7 @@ from iree.winograd.loading.element_types import ElementType, HostArray, type_of_
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
-from iree.winograd.loading.program_module import program_module
+from iree.winograd.loading.program_module import mapped_file, program_module
 from iree.winograd.loading.program_targets import ProgramTarget, program_targets, this_architecture
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import (
@@ -39,6 +40,7 @@ from iree.winograd.loading.signatures import (
     count_arrays,
     parse_declaration,
 )
+from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION, LAUNCHES_KEY, LaunchList
 from iree.winograd.pipelines.problems.reflection import (
     DECLARATION_KEY,
     FEATURES_KEY,
@@ -131,7 +133,7 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         known = " or ".join(map(str, targets))
         reason = f", as it is compiled for {known}" if known else ""
         raise LoadError(f"{name} can't run on {device.uri!r}{reason}: {error}") from error
-    loaded = LoadedProgram(context, module)
+    loaded = LoadedProgram(program, context, module)
     if loaded.refused and not loaded.functions:
         reasons = "; ".join(f"{function}: {reason}" for function, reason in loaded.refused.items())
         raise LoadError(f"{name} has no function that can be called on arrays: {reasons}")
@@ -148,7 +150,10 @@ class LoadedProgram:
     Functions that take or give anything but tensors of element types that arrays have are `refused`.
     """
 
-    def __init__(self, context: ProgramContext, module: Any) -> None:
+    def __init__(self, source: bytes | str | PathLike[str], context: ProgramContext, module: Any) -> None:
+        self._source = source
+        self._context = context
+        self._module = module
         self._functions: dict[str, LoadedFunction] = {}
         self._refused: dict[str, str] = {}
         """Why the other functions can't be called, by name."""
@@ -177,6 +182,23 @@ class LoadedProgram:
     def threads(self) -> frozenset[int]:
         """The numbers of threads that kernels of its functions are for, on CPUs; none where it has none."""
         return frozenset(each.threads for each in self._functions.values() if each.threads is not None)
+
+    def cuda_executables(self) -> Sequence[bytes]:
+        """IREE's executables for CUDA, with their kernels. Raises OSError where its file is gone."""
+        if isinstance(self._source, bytes):
+            return list(executables(self._source))
+        with mapped_file(self._source) as mapped:
+            return list(executables(mapped))
+
+    def constants(self) -> Sequence[Any]:
+        """Buffer views of the constants that a `LaunchList` names, of bytes.
+
+        Raises one of `RUNTIME_ERRORS` when the program fails.
+        """
+        if CONSTANTS_FUNCTION not in self._module.function_names:
+            return ()
+        views = self._context.invoke(self._module.lookup_function(CONSTANTS_FUNCTION), ())
+        return [views.get_as_object(index, runtime.HalBufferView) for index in range(views.size)]
 
     def __getattr__(self, name: str) -> LoadedFunction:
         # A copy is asked for attributes before it has any.
@@ -225,6 +247,9 @@ class LoadedFunction:
         layers = json.loads(function.reflection.get(LAYERS_KEY, "{}"))
         self.layers: Mapping[str, tuple[str, ...]] = {key: tuple(names) for key, names in layers.items()}
         """The names of the layers that each of its kernels computes, in the order of a call."""
+        launches = function.reflection.get(LAUNCHES_KEY)
+        self.launches = None if launches is None else LaunchList.from_json(launches)
+        """Its kernels, where CUDA can be given all of them at once."""
         threads = function.reflection.get(THREADS_KEY)
         self.threads = None if threads is None else int(threads)
         """That its kernels are for; None where it has none, and on GPUs."""

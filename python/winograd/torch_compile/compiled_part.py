@@ -15,13 +15,14 @@ from iree.winograd.loading.device import Device, open_device, open_sharing_gpu
 from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
+from iree.winograd.torch_compile.callable_part import callable_part
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback_warning import warn, warn_once
 from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
-from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
+from iree.winograd.torch_compile.loaded_part import WeightState
 from iree.winograd.torch_compile.part_device import PartDevice
-from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
+from iree.winograd.torch_compile.part_program import PartProgram, part_program
 from iree.winograd.torch_compile.program_key import program_key, structure_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from torch.fx import Graph
@@ -221,6 +222,6 @@ class CompiledPart:
             self._call = self._load(part_program(self._part.graph, {}, device), None)
             self._folded = None
 
-    def _load(self, program: PartProgram, model: ImportedModel | None) -> LoadedPart:
+    def _load(self, program: PartProgram, model: ImportedModel | None) -> Function:
         loaded, self.decisions = self._compiler.load(program, model)
-        return LoadedPart(getattr(loaded, ENTRY), program.signature, self._part.weights)
+        return callable_part(loaded, program.signature, self._part.weights)

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from iree.winograd.importers.torch_operators.table import decompositions
+from iree.winograd.torch_compile.callable_part import callable_part
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, attempt, failure_text
 from iree.winograd.torch_compile.division import (
@@ -29,10 +30,8 @@ from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_function import KeptFunction
 from iree.winograd.torch_compile.kept_graph import describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
-from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
-from iree.winograd.torch_compile.part_program import ENTRY
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
@@ -209,7 +208,7 @@ class GraphCompiler:
             program, decisions = loaded
             self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
             return KeptFunction(
-                LoadedPart(getattr(program, ENTRY), kept.signature(device.torch), kept.fixed),
+                callable_part(program, kept.signature(device.torch), kept.fixed),
                 kept.outputs,
                 {number: inputs[number] for number in kept.weights},
                 partial(self._compile_changing, graph),

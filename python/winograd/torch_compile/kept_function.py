@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from iree.winograd.torch_compile.contained import Function
-from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
+from iree.winograd.torch_compile.loaded_part import WeightState
 
 
 class KeptFunction:
@@ -20,7 +20,7 @@ class KeptFunction:
 
     def __init__(
         self,
-        part: LoadedPart,
+        part: Function,
         outputs: Sequence[int],
         held: Mapping[int, torch.Tensor],
         compile_graph: Callable[[Sequence[Any]], Function],

@@ -81,7 +81,7 @@ class LoadedPart:
         return results[0] if len(results) == 1 else tuple(results)
 
     def _lend(self, index: int, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
-        lent = _in_memory_order(tensor, order)
+        lent = in_memory_order(tensor, order)
         pointer = lent.data_ptr()
         # The buffer keeps the tensor's memory as long as something uses it.
         view = self._function.device.hal.from_dlpack_capsule(to_dlpack(lent))
@@ -141,7 +141,7 @@ def _selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any
     return itemgetter(*numbers)
 
 
-def _in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
+def in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
     """`tensor` with its dimensions in `order`, row-major and aligned: itself, if it is."""
     if order is not None:
         tensor = tensor.permute(order)

@@ -1,5 +1,7 @@
 """What precedes the GPU itself where the tensors of a model are on one."""
 
+import copy
+import warnings
 from functools import partial
 
 import iree.winograd as winograd
@@ -8,8 +10,10 @@ import torch
 from iree.winograd.importers.torch_operators import attention
 from iree.winograd.importers.torch_operators.table import decompositions
 from iree.winograd.torch_compile.division import divide
+from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.training_division import divide_training
+from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -158,3 +162,44 @@ def test_attention_that_drops_scores_stays() -> None:
     assert attention.efficient(*tensors, None, True) is NotImplemented
     assert attention.flash(*tensors, 0.5) is NotImplemented
     assert attention.cudnn(*tensors, None, True) is NotImplemented
+
+
+@pytest.mark.matrix_units
+def test_calls_are_launched_as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU: in turn on two streams, with images in either layout, and results that are kept."""
+
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("kernels were launched one by one")
+
+    monkeypatch.setattr(LoadedPart, "__call__", refuse)
+    torch.manual_seed(0)
+    model = nn.Sequential(
+        nn.Conv2d(3, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(32, 48, 3, padding=1, stride=2),
+        nn.ReLU(),
+        nn.Conv2d(48, 16, 1),
+    ).eval()
+    exact = copy.deepcopy(model).double()
+    model.cuda()
+    images = [torch.randn(2, 3, 40, 36) for _ in range(4)]
+    images[1] = images[1].contiguous(memory_format=torch.channels_last)
+    images[2] = torch.randn(2, 3, 40, 72)[..., ::2]
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="winograd", dynamic=False, options={"measured": False})
+        kept = []
+        for number, image in enumerate(images):
+            on_device = image.cuda()
+            torch.cuda.synchronize()
+            with torch.cuda.stream(torch.cuda.Stream() if number % 2 else torch.cuda.current_stream()):
+                kept.append(compiled(on_device))
+        torch.cuda.synchronize()
+        # Each layer's sums of so many products are off by as many roundings at most.
+        roundings = 9 * 3 + 9 * 32 + 48
+        for image, result in zip(images, kept, strict=True):
+            expected = exact(image.double())
+            error = (result.cpu().double() - expected).abs().max()
+            assert error <= roundings * 2**-24 * expected.abs().max()

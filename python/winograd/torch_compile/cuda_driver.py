@@ -1,0 +1,196 @@
+"""What graphs of kernels take of CUDA's driver API, by ctypes, so that there is nothing to install."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from functools import cache
+from typing import Any
+
+_LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
+_MAX_DYNAMIC_SHARED_BYTES = 8
+"""CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+_DEVICE_MEMORY = 2
+"""CU_MEMORYTYPE_DEVICE."""
+
+
+class CudaError(Exception):
+    """What a call of the driver failed with."""
+
+
+class KernelParameters(Structure):
+    """`CUDA_KERNEL_NODE_PARAMS_v1`."""
+
+    _fields_ = (
+        ("function", c_void_p),
+        ("workgroups", c_uint * 3),
+        ("threads", c_uint * 3),
+        ("shared_bytes", c_uint),
+        ("operands", POINTER(c_void_p)),
+        ("extra", c_void_p),
+    )
+
+
+class FillParameters(Structure):
+    """`CUDA_MEMSET_NODE_PARAMS`: `width` elements of `element_bytes` each."""
+
+    _fields_ = (
+        ("target", c_ulonglong),
+        ("pitch", c_size_t),
+        ("value", c_uint),
+        ("element_bytes", c_uint),
+        ("width", c_size_t),
+        ("height", c_size_t),
+    )
+
+
+class _CopyEnd(Structure):
+    _fields_ = (
+        ("x", c_size_t),
+        ("y", c_size_t),
+        ("z", c_size_t),
+        ("level", c_size_t),
+        ("memory_type", c_int),
+        ("host", c_void_p),
+        ("device", c_ulonglong),
+        ("array", c_void_p),
+        ("reserved", c_void_p),
+        ("pitch", c_size_t),
+        ("height", c_size_t),
+    )
+
+
+class CopyParameters(Structure):
+    """`CUDA_MEMCPY3D`."""
+
+    _fields_ = (
+        ("source", _CopyEnd),
+        ("target", _CopyEnd),
+        ("width", c_size_t),
+        ("height", c_size_t),
+        ("depth", c_size_t),
+    )
+
+
+NodeParameters = KernelParameters | FillParameters | CopyParameters
+
+_FUNCTIONS = (
+    "cuCtxGetCurrent",
+    "cuFuncSetAttribute",
+    "cuGetErrorName",
+    "cuGraphAddKernelNode",
+    "cuGraphAddMemcpyNode",
+    "cuGraphAddMemsetNode",
+    "cuGraphCreate",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
+    "cuGraphExecKernelNodeSetParams",
+    "cuGraphExecMemcpyNodeSetParams",
+    "cuGraphExecMemsetNodeSetParams",
+    "cuGraphInstantiateWithFlags",
+    "cuGraphLaunch",
+    "cuModuleGetFunction",
+    "cuModuleLoadData",
+    "cuModuleUnload",
+)
+
+
+def copy_parameters(length: int) -> CopyParameters:
+    """A copy of `length` bytes between two places of the device."""
+    ends = (_CopyEnd(memory_type=_DEVICE_MEMORY, pitch=length, height=1) for _ in range(2))
+    return CopyParameters(*ends, width=length, height=1, depth=1)
+
+
+class CudaDriver:
+    """NVIDIA's driver; each method raises `CudaError`.
+
+    `library` is the driver's, in which functions are looked up by their names. Calls are on the context that
+    is the calling thread's.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._functions = {name: getattr(library, name) for name in _FUNCTIONS}
+
+    def load(self, image: bytes) -> c_void_p:
+        """A module of the driver's from text or machine code of kernels."""
+        module = c_void_p()
+        self._call("cuModuleLoadData", byref(module), c_char_p(image))
+        return module
+
+    def unload(self, module: c_void_p) -> None:
+        """Frees what `load` returned."""
+        self._call("cuModuleUnload", module)
+
+    def function(self, module: c_void_p, name: str, shared_bytes: int) -> c_void_p:
+        """A kernel of a module, which launches may ask for so much shared memory."""
+        function = c_void_p()
+        self._call("cuModuleGetFunction", byref(function), module, c_char_p(name.encode()))
+        self._call("cuFuncSetAttribute", function, c_int(_MAX_DYNAMIC_SHARED_BYTES), c_int(shared_bytes))
+        return function
+
+    def graph(self) -> c_void_p:
+        """A graph without nodes."""
+        graph = c_void_p()
+        self._call("cuGraphCreate", byref(graph), c_uint(0))
+        return graph
+
+    def add(self, graph: c_void_p, after: Sequence[c_void_p], parameters: NodeParameters) -> c_void_p:
+        """A node that runs when those it is `after` are done."""
+        node = c_void_p()
+        dependencies = (c_void_p * len(after))(*(each.value for each in after))
+        arguments = (byref(node), graph, dependencies, c_size_t(len(after)), byref(parameters))
+        if isinstance(parameters, KernelParameters):
+            self._call("cuGraphAddKernelNode", *arguments)
+        elif isinstance(parameters, FillParameters):
+            self._call("cuGraphAddMemsetNode", *arguments, self._context())
+        else:
+            self._call("cuGraphAddMemcpyNode", *arguments, self._context())
+        return node
+
+    def instantiate(self, graph: c_void_p) -> c_void_p:
+        """What launches `graph`, whose nodes name the parts of it from then on."""
+        executable = c_void_p()
+        self._call("cuGraphInstantiateWithFlags", byref(executable), graph, c_ulonglong(0))
+        return executable
+
+    def update(self, executable: c_void_p, node: c_void_p, parameters: NodeParameters) -> None:
+        """Has later launches run a node with other operands."""
+        if isinstance(parameters, KernelParameters):
+            self._call("cuGraphExecKernelNodeSetParams", executable, node, byref(parameters))
+        elif isinstance(parameters, FillParameters):
+            self._call("cuGraphExecMemsetNodeSetParams", executable, node, byref(parameters), self._context())
+        else:
+            self._call("cuGraphExecMemcpyNodeSetParams", executable, node, byref(parameters), self._context())
+
+    def launch(self, executable: c_void_p, stream: int) -> None:
+        """Queues a graph behind what `stream` has to do, and behind earlier launches of the same graph."""
+        self._call("cuGraphLaunch", executable, c_void_p(stream))
+
+    def destroy(self, graph: c_void_p, executable: c_void_p | None) -> None:
+        """Frees a graph, and what launches it when it has."""
+        if executable is not None:
+            self._call("cuGraphExecDestroy", executable)
+        self._call("cuGraphDestroy", graph)
+
+    def _context(self) -> c_void_p:
+        context = c_void_p()
+        self._call("cuCtxGetCurrent", byref(context))
+        return context
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = self._functions[name](*arguments)
+        if status:
+            text = c_char_p()
+            self._functions["cuGetErrorName"](c_int(status), byref(text))
+            raise CudaError(f"{name}: {(text.value or b'error').decode()} ({status})")
+
+
+@cache
+def cuda_driver() -> CudaDriver:
+    """This process's. Raises `CudaError` where there is none, or one without graphs."""
+    try:
+        return CudaDriver(ctypes.CDLL(_LIBRARY))
+    except (AttributeError, OSError) as error:
+        raise CudaError(f"no driver for CUDA with graphs: {error}") from None

@@ -1,0 +1,182 @@
+"""The kernels of a program as a CUDA graph, whose launch takes a caller's time once for all of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from ctypes import addressof, c_uint, c_ulonglong, c_void_p
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from iree.winograd.cuda_executable import Kernel, images, kernels
+from iree.winograd.pipelines.problems.launches import Command, Copy, Fill, Launch, LaunchList, Memory, Place
+from iree.winograd.torch_compile.cuda_driver import (
+    CopyParameters,
+    CudaDriver,
+    CudaError,
+    FillParameters,
+    KernelParameters,
+    NodeParameters,
+    copy_parameters,
+)
+
+
+class LaunchGraph:
+    """The commands of `launches`, of kernels of `binaries`, as a graph on the device that is current.
+
+    `binaries` are executables of IREE's.
+    `addresses` are where memory lies: constants for as long as the graph is there, arguments and allocations
+    in the first launch. Raises `CudaError`.
+    """
+
+    def __init__(
+        self,
+        driver: CudaDriver,
+        binaries: Sequence[bytes],
+        launches: LaunchList,
+        addresses: Mapping[Memory, int],
+    ) -> None:
+        self._driver = driver
+        self._addresses = dict(addresses)
+        self._modules: list[c_void_p] = []
+        self._graph = driver.graph()
+        self._executable: c_void_p | None = None
+        try:
+            nodes = list(self._add(launches, self._load(binaries)))
+            self._executable = driver.instantiate(self._graph)
+        except BaseException:
+            _free(driver, self._graph, self._executable, self._modules)
+            raise
+        self._users: dict[Memory, list[_Node]] = {}
+        """The nodes that name each memory."""
+        for node in nodes:
+            for memory in {place.memory for place in _places(node.command)}:
+                self._users.setdefault(memory, []).append(node)
+        # When the process ends, the driver may be gone.
+        weakref.finalize(self, _free, driver, self._graph, self._executable, self._modules).atexit = False
+
+    def launch(self, addresses: Mapping[Memory, int], stream: int) -> None:
+        """Queue the commands on `stream`, with arguments and allocations at `addresses`. Raises `CudaError`.
+
+        One thread may do so at a time.
+        """
+        driver, executable = self._driver, self._executable
+        assert executable is not None
+        known = self._addresses
+        changed = [memory for memory, address in addresses.items() if known[memory] != address]
+        if changed:
+            # A launch that was queued keeps what it was queued with.
+            known.update(addresses)
+            for node in dict.fromkeys(chain.from_iterable(self._users.get(each, ()) for each in changed)):
+                node.place(known)
+                driver.update(executable, node.handle, node.parameters)
+        driver.launch(executable, stream)
+
+    def _load(self, binaries: Sequence[bytes]) -> Mapping[str, _Function]:
+        """The kernels of `binaries` by name, loaded."""
+        found: dict[str, _Function] = {}
+        for binary in binaries:
+            modules = [self._driver.load(image.content) for image in images(binary)]
+            self._modules += modules
+            for kernel in kernels(binary):
+                if kernel.name in found:
+                    raise CudaError(f"two kernels are {kernel.name}")
+                handle = self._driver.function(modules[kernel.module], kernel.name, kernel.shared_bytes)
+                found[kernel.name] = _Function(kernel, handle)
+        return found
+
+    def _add(self, launches: LaunchList, functions: Mapping[str, _Function]) -> Iterator[_Node]:
+        """The nodes of the graph, each stage of commands behind all of the one before."""
+        before: list[c_void_p] = []
+        for stage in launches.stages:
+            added = [self._add_node(command, functions, before) for command in stage]
+            before = [node.handle for node in added]
+            yield from added
+
+    def _add_node(
+        self, command: Command, functions: Mapping[str, _Function], before: Sequence[c_void_p]
+    ) -> _Node:
+        node = _node(command, functions)
+        node.place(self._addresses)
+        handle = self._driver.add(self._graph, before, node.parameters)
+        return replace(node, handle=handle)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A kernel that is loaded."""
+
+    kernel: Kernel
+    handle: c_void_p
+
+
+@dataclass(frozen=True, eq=False)
+class _Node:
+    """A command in a graph; `operands` are what the parameters of a launch point to."""
+
+    command: Command
+    parameters: NodeParameters
+    operands: Sequence[c_ulonglong | c_uint] = ()
+    handle: c_void_p = field(default_factory=c_void_p)
+
+    def place(self, addresses: Mapping[Memory, int]) -> None:
+        """Have its parameters name memory where it lies."""
+        at = [addresses[place.memory] + place.offset for place in _places(self.command)]
+        match self.parameters:
+            case FillParameters() as fill:
+                (fill.target,) = at
+            case CopyParameters() as copy:
+                copy.source.device, copy.target.device = at
+            case KernelParameters():
+                for operand, address in zip(self.operands, at, strict=False):
+                    operand.value = address
+
+
+def _places(command: Command) -> Sequence[Place]:
+    match command:
+        case Launch():
+            return command.tensors
+        case Fill():
+            return (command.target,)
+        case Copy():
+            return (command.source, command.target)
+
+
+def _node(command: Command, functions: Mapping[str, _Function]) -> _Node:
+    """A node for `command` whose memory has no place yet."""
+    match command:
+        case Fill():
+            width = command.length // command.width
+            return _Node(
+                command,
+                FillParameters(value=command.pattern, element_bytes=command.width, width=width, height=1),
+            )
+        case Copy():
+            return _Node(command, copy_parameters(command.length))
+        case Launch():
+            if command.kernel not in functions:
+                raise CudaError(f"the program has no kernel {command.kernel}")
+            function = functions[command.kernel]
+            operands: list[c_ulonglong | c_uint] = [c_ulonglong() for _ in command.tensors]
+            operands += [c_uint(number) for number in command.numbers]
+            return _Node(
+                command,
+                KernelParameters(
+                    function.handle,
+                    (c_uint * 3)(*command.workgroups),
+                    (c_uint * 3)(*function.kernel.threads),
+                    function.kernel.shared_bytes,
+                    (c_void_p * len(operands))(*map(addressof, operands)),
+                ),
+                operands,
+            )
+
+
+def _free(
+    driver: CudaDriver, graph: c_void_p, executable: c_void_p | None, modules: Sequence[c_void_p]
+) -> None:
+    with suppress(CudaError):
+        driver.destroy(graph, executable)
+        for module in modules:
+            driver.unload(module)

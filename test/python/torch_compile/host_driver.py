@@ -1,0 +1,158 @@
+"""A driver for CUDA whose device is this process: graphs are run in host memory when they are launched."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Sequence
+from ctypes import c_char_p, c_uint, c_ulonglong, c_void_p, cast
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from iree.winograd.torch_compile.cuda_driver import CopyParameters, FillParameters, KernelParameters
+
+_CAPITAL = re.compile("[A-Z]")
+
+Kernel = Callable[[Sequence[int], Sequence[int]], None]
+"""What a kernel does to tensors at addresses, with numbers."""
+
+
+@dataclass
+class Node:
+    """What a node of a graph does, and the nodes that it waits for."""
+
+    run: Callable[[], None]
+    after: list[int] = field(default_factory=list)
+
+
+class HostDriver:
+    """The library; `kernels` are what the names of kernels stand for, and how many tensors each takes.
+
+    `failing` is the name of a function of the library that fails.
+    """
+
+    def __init__(self, kernels: dict[str, tuple[int, Kernel]], failing: str = "") -> None:
+        self.kernels = kernels
+        self.failing = failing
+        self.calls: list[str] = []
+        self.nodes: dict[int, Node] = {}
+        self.streams: list[int] = []
+        self.freed: list[str] = []
+        self.shared_bytes: dict[int, int] = {}
+        self._names = list(kernels)
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        function = getattr(
+            type(self), _CAPITAL.sub(lambda match: f"_{match[0].lower()}", name.removeprefix("cu"))
+        )
+
+        def call(*arguments: Any) -> int:
+            self.calls.append(name)
+            if name == self.failing:
+                return 700
+            function(self, *arguments)
+            return 0
+
+        return call
+
+    def _get_error_name(self, status: Any, text: Any) -> None:
+        text._obj.value = b"CUDA_ERROR_ILLEGAL_ADDRESS"
+
+    def _ctx_get_current(self, context: Any) -> None:
+        context._obj.value = 1
+
+    def _module_load_data(self, module: Any, image: c_char_p) -> None:
+        assert image.value
+        module._obj.value = 1
+
+    def _module_unload(self, module: c_void_p) -> None:
+        self.freed.append("module")
+
+    def _module_get_function(self, function: Any, module: c_void_p, name: c_char_p) -> None:
+        assert name.value is not None
+        if name.value.decode() not in self._names:
+            self._names.append(name.value.decode())
+        function._obj.value = 1 + self._names.index(name.value.decode())
+
+    def _func_set_attribute(self, function: c_void_p, attribute: Any, value: Any) -> None:
+        assert function.value is not None
+        self.shared_bytes[function.value] = value.value
+
+    def _graph_create(self, graph: Any, flags: Any) -> None:
+        graph._obj.value = 1
+
+    def _graph_add_kernel_node(self, node: Any, graph: Any, after: Any, count: Any, parameters: Any) -> None:
+        self._add(node, after, count, self._kernel_run(parameters._obj))
+
+    def _graph_add_memset_node(self, node: Any, graph: Any, after: Any, count: Any, *rest: Any) -> None:
+        self._add(node, after, count, _fill_run(rest[0]._obj))
+
+    def _graph_add_memcpy_node(self, node: Any, graph: Any, after: Any, count: Any, *rest: Any) -> None:
+        self._add(node, after, count, _copy_run(rest[0]._obj))
+
+    def _graph_instantiate_with_flags(self, executable: Any, graph: Any, flags: Any) -> None:
+        executable._obj.value = 2
+
+    def _graph_exec_kernel_node_set_params(self, executable: Any, node: c_void_p, parameters: Any) -> None:
+        self.nodes[node.value or 0].run = self._kernel_run(parameters._obj)
+
+    def _graph_exec_memset_node_set_params(self, executable: Any, node: c_void_p, *rest: Any) -> None:
+        self.nodes[node.value or 0].run = _fill_run(rest[0]._obj)
+
+    def _graph_exec_memcpy_node_set_params(self, executable: Any, node: c_void_p, *rest: Any) -> None:
+        self.nodes[node.value or 0].run = _copy_run(rest[0]._obj)
+
+    def _graph_launch(self, executable: Any, stream: c_void_p) -> None:
+        self.streams.append(stream.value or 0)
+        done: set[int] = set()
+        # Those that wait for nothing more, the last of them first: stages may be done in any order.
+        while len(done) < len(self.nodes):
+            ready = [
+                each for each in self.nodes if each not in done and done.issuperset(self.nodes[each].after)
+            ]
+            self.nodes[ready[-1]].run()
+            done.add(ready[-1])
+
+    def _graph_destroy(self, graph: c_void_p) -> None:
+        self.freed.append("graph")
+
+    def _graph_exec_destroy(self, executable: c_void_p) -> None:
+        self.freed.append("executable")
+
+    def _add(self, node: Any, after: Any, count: Any, run: Callable[[], None]) -> None:
+        node._obj.value = 100 + len(self.nodes)
+        self.nodes[node._obj.value] = Node(run, [after[number] for number in range(count.value)])
+
+    def _kernel_run(self, parameters: KernelParameters) -> Callable[[], None]:
+        """The driver reads operands when it is told of them, not when a graph is launched."""
+        name = self._names[parameters.function - 1]
+        assert parameters.shared_bytes == self.shared_bytes[parameters.function]
+        tensors, kernel = self.kernels[name]
+        addresses = [_read(parameters.operands[each], c_ulonglong) for each in range(tensors)]
+        numbers = [*parameters.workgroups, *parameters.threads]
+        return partial(kernel, addresses, numbers)
+
+
+def _read(operand: int, type_: type[c_ulonglong] | type[c_uint]) -> int:
+    value = cast(operand, ctypes.POINTER(type_))[0]
+    assert isinstance(value, int)
+    return value
+
+
+def _move(target: int, source: int | bytes, length: int) -> None:
+    ctypes.memmove(target, source, length)
+
+
+def _fill_run(parameters: FillParameters) -> Callable[[], None]:
+    pattern = parameters.value.to_bytes(parameters.element_bytes, "little") * parameters.width
+    target = parameters.target
+    assert parameters.height == 1
+    return partial(_move, target, pattern, len(pattern))
+
+
+def _copy_run(parameters: CopyParameters) -> Callable[[], None]:
+    source, target = parameters.source.device, parameters.target.device
+    assert (parameters.height, parameters.depth) == (1, 1)
+    length = parameters.width
+    return partial(_move, target, source, length)

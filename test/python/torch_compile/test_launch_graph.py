@@ -1,0 +1,231 @@
+"""Kernels of a program as a CUDA graph: their order, memory that moves, failures; on the host."""
+
+import ctypes
+import gc
+from collections.abc import Sequence
+
+import iree.winograd as winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+from iree.winograd.cuda_executable import executables, images, kernels
+from iree.winograd.loading.program_context import INSTANCE
+from iree.winograd.loading.program_module import program_module
+from iree.winograd.pipelines.problems.launches import (
+    LAUNCHES_KEY,
+    Copy,
+    Fill,
+    Launch,
+    LaunchList,
+    Memory,
+    Place,
+)
+from iree.winograd.torch_compile.cuda_driver import CudaDriver, CudaError
+from iree.winograd.torch_compile.launch_graph import LaunchGraph
+
+from .host_driver import HostDriver
+
+PROGRAM = """
+func.func @main(%image: tensor<1x16x16x8xf32>, %filters: tensor<3x3x8x8xf32>) -> tensor<1x14x14x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x14x14x8xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x14x14x8xf32>) -> tensor<1x14x14x8xf32>
+  %sums = linalg.conv_2d_nhwc_hwcf
+    ins(%image, %filters : tensor<1x16x16x8xf32>, tensor<3x3x8x8xf32>)
+    outs(%filled : tensor<1x14x14x8xf32>) -> tensor<1x14x14x8xf32>
+  return %sums : tensor<1x14x14x8xf32>
+}
+"""
+ELEMENTS = 16
+
+Floats = npt.NDArray[np.float32]
+
+
+@pytest.fixture(scope="module")
+def program() -> bytes:
+    compiled: bytes = winograd.compile(PROGRAM, target="cuda:sm_90a", strict=True)
+    return compiled
+
+
+@pytest.fixture(scope="module")
+def binaries(program: bytes) -> Sequence[bytes]:
+    return list(executables(program))
+
+
+def test_a_program_holds_what_a_call_launches(program: bytes, binaries: Sequence[bytes]) -> None:
+    """The kernels of a call are among those of the program, and lead from its arguments to its result."""
+    module = program_module(INSTANCE, program)
+    launches = LaunchList.from_json(module.lookup_function("main").reflection[LAUNCHES_KEY])
+    assert LaunchList.from_json(launches.to_json()) == launches
+    commands = [command for stage in launches.stages for command in stage]
+    names = {kernel.name for binary in binaries for kernel in kernels(binary)}
+    assert {command.kernel for command in commands if isinstance(command, Launch)} == names
+    read = {place.memory for command in commands if isinstance(command, Launch) for place in command.tensors}
+    assert {Memory("argument", 0), Memory("argument", 1)} <= read
+    (result,) = launches.results
+    assert (result.shape, result.element_type) == ((1, 14, 14, 8), "f32")
+    assert result.place.memory in read
+    assert 4 * np.prod(result.shape) <= launches.allocations[result.place.memory.number]
+
+
+def test_a_program_for_another_target_has_none() -> None:
+    compiled = winograd.compile(PROGRAM, target="vulkan", strict=True)
+    assert list(executables(compiled)) == []
+    module = program_module(INSTANCE, compiled)
+    assert LAUNCHES_KEY not in module.lookup_function("main").reflection
+
+
+def test_executables_name_their_kernels(binaries: Sequence[bytes]) -> None:
+    """As their text has them, with the threads of a workgroup that it states."""
+    (binary,) = binaries
+    (image,) = images(binary)
+    for kernel in kernels(binary):
+        assert f".entry {kernel.name}(".encode() in image.content or b"ELF" in image.content[:4]
+        assert np.prod(kernel.threads) <= 1024
+
+
+def test_weights_that_look_like_executables_are_none() -> None:
+    header = b"CDA1" + bytes(4) + (32).to_bytes(8, "little") + bytes(48)
+    assert list(executables(b"weights" + header + bytes(32))) == []
+    assert list(executables(b"weights" + header)) == []
+
+
+def floats(address: int) -> Floats:
+    """The elements of a tensor at an address."""
+    return np.ctypeslib.as_array((ctypes.c_float * ELEMENTS).from_address(address))
+
+
+def add(tensors: Sequence[int], numbers: Sequence[int]) -> None:
+    """The last of three tensors becomes the sum of the others."""
+    floats(tensors[2])[:] = floats(tensors[0]) + floats(tensors[1])
+
+
+def scale(tensors: Sequence[int], numbers: Sequence[int]) -> None:
+    """The last of three tensors becomes the product of the others."""
+    floats(tensors[2])[:] = floats(tensors[0]) * floats(tensors[1])
+
+
+def array(*values: float) -> Floats:
+    return np.resize(np.array(values, np.float32), ELEMENTS)
+
+
+def place(kind: str, number: int, offset: int = 0) -> Place:
+    return Place(Memory(kind, number), offset)  # type: ignore[arg-type]
+
+
+SIZE = 4 * ELEMENTS
+
+
+def launches_of(first: str, second: str) -> LaunchList:
+    """A block of four tensors: ones, argument + constant, a copy of the argument, and their product + ones.
+
+    The tensors of the first stage may be computed in any order, and those of the next need both.
+    """
+    ones = Fill(place("allocation", 0), SIZE, 0x3F800000, 4)
+    total = Launch(
+        first, (1, 1, 1), (place("argument", 0), place("constant", 0), place("allocation", 0, SIZE))
+    )
+    copied = Copy(place("argument", 0), place("allocation", 0, 2 * SIZE), SIZE)
+    product = Launch(
+        second,
+        (1, 1, 1),
+        (
+            place("allocation", 0, SIZE),
+            place("allocation", 0, 2 * SIZE),
+            place("allocation", 0, 3 * SIZE),
+        ),
+    )
+    final = Launch(
+        first,
+        (1, 1, 1),
+        (place("allocation", 0, 3 * SIZE), place("allocation", 0), place("allocation", 1)),
+    )
+    return LaunchList(((ones, total, copied), (product,), (final,)), (4 * SIZE, SIZE), ())
+
+
+class Call:
+    """Arguments and blocks of a call, whose result is in block 1."""
+
+    def __init__(self, argument: Floats, constant: Floats) -> None:
+        self._memory = {
+            Memory("argument", 0): argument,
+            Memory("constant", 0): constant,
+            Memory("allocation", 0): np.zeros(4 * ELEMENTS, np.float32),
+            Memory("allocation", 1): np.zeros(ELEMENTS, np.float32),
+        }
+
+    @property
+    def addresses(self) -> dict[Memory, int]:
+        return {memory: block.ctypes.data for memory, block in self._memory.items()}
+
+    @property
+    def result(self) -> Floats:
+        return self._memory[Memory("allocation", 1)]
+
+
+@pytest.fixture
+def host(binaries: Sequence[bytes]) -> HostDriver:
+    """A driver in which two kernels of the program add and multiply."""
+    names = [kernel.name for binary in binaries for kernel in kernels(binary)]
+    assert len(names) >= 2
+    return HostDriver({names[0]: (3, add), names[1]: (3, scale)})
+
+
+def test_commands_are_done_stage_by_stage_wherever_memory_lies(
+    host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    launches = launches_of(*list(host.kernels)[:2])
+    constant = array(1, 2, 3)
+    first, second = Call(array(2, 5), constant), Call(array(-1, 4, 9), constant)
+    graph = LaunchGraph(CudaDriver(host), binaries, launches, first.addresses)
+    updates = len(host.calls)
+    for call, argument in ((first, array(2, 5)), (second, array(-1, 4, 9)), (first, array(2, 5))):
+        call.result[:] = 0
+        graph.launch(call.addresses, stream=7)
+        np.testing.assert_array_equal(call.result, (argument + constant) * argument + 1)
+    assert host.streams == [7, 7, 7]
+    assert len(host.nodes) == 5 and len(host.calls) > updates
+
+
+def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: Sequence[bytes]) -> None:
+    call = Call(array(1), array(2))
+    graph = LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+    other = array(3)
+    host.calls.clear()
+    graph.launch(call.addresses, 0)
+    assert host.calls == ["cuGraphLaunch"]
+    graph.launch({**call.addresses, Memory("argument", 0): other.ctypes.data}, 0)
+    assert sorted(host.calls[1:]) == [
+        "cuCtxGetCurrent",
+        "cuGraphExecKernelNodeSetParams",
+        "cuGraphExecMemcpyNodeSetParams",
+        "cuGraphLaunch",
+    ]
+    np.testing.assert_array_equal(call.result, (other + array(2)) * other + 1)
+
+
+def test_graphs_are_freed(host: HostDriver, binaries: Sequence[bytes]) -> None:
+    call = Call(array(1), array(2))
+    graph = LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+    del graph
+    gc.collect()
+    assert host.freed == ["executable", "graph", "module"]
+
+
+@pytest.mark.parametrize(
+    "failing", ["cuModuleLoadData", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags"]
+)
+def test_failures_name_what_failed_and_free_the_rest(
+    host: HostDriver, binaries: Sequence[bytes], failing: str
+) -> None:
+    host.failing = failing
+    call = Call(array(1), array(2))
+    with pytest.raises(CudaError, match=rf"{failing}: CUDA_ERROR_ILLEGAL_ADDRESS \(700\)"):
+        LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+    assert host.freed[0] == "graph" and "executable" not in host.freed
+
+
+def test_a_kernel_that_the_program_lacks_is_named(host: HostDriver, binaries: Sequence[bytes]) -> None:
+    call = Call(array(1), array(2))
+    with pytest.raises(CudaError, match="the program has no kernel other"):
+        LaunchGraph(CudaDriver(host), binaries, launches_of("other", "other"), call.addresses)
