@@ -33,7 +33,7 @@ FOLDERS = {
     "": (
         ("atomic_file", "diagnostic"),
         ("errors",),
-        ("targets",),
+        ("targets", "cuda"),
         ("loading", "report"),
         ("importers", "running"),
         ("compiling",),

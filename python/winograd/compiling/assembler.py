@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from iree.winograd.cuda_executable import FORMAT, NoTextError, images, with_content
+from iree.winograd.cuda.executable import FORMAT, NoTextError, images, with_content
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget, executable_targets

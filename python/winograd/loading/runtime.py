@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.runtime import version
-from iree.winograd.cuda_executable import executables
+from iree.winograd.cuda.executable import executables
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading import vulkan_features
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums

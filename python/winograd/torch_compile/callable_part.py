@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from iree.winograd.cuda.driver import CudaError, cuda_driver
 from iree.winograd.loading.runtime import LoadedProgram
-from iree.winograd.torch_compile.cuda_driver import CudaError, cuda_driver
 from iree.winograd.torch_compile.fallback_warning import warn_once
 from iree.winograd.torch_compile.launched_part import TYPES, LaunchedPart
 from iree.winograd.torch_compile.loaded_part import LoadedPart
@@ -29,7 +29,7 @@ def callable_part(
     ):
         return loaded
     try:
-        return LaunchedPart(cuda_driver(), program, launches, signature, fixed, loaded)
+        return LaunchedPart(cuda_driver(), program, launches, signature, loaded)
     except (CudaError, OSError) as error:
         warn_once(f"kernels of the model are launched one by one: {error}")
         return loaded

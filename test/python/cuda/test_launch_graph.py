@@ -8,7 +8,9 @@ import iree.winograd as winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
-from iree.winograd.cuda_executable import executables, images, kernels
+from iree.winograd.cuda.driver import CudaDriver, CudaError
+from iree.winograd.cuda.executable import executables, images, kernels
+from iree.winograd.cuda.launch_graph import LaunchGraph
 from iree.winograd.loading.program_context import INSTANCE
 from iree.winograd.loading.program_module import program_module
 from iree.winograd.pipelines.problems.launches import (
@@ -20,8 +22,6 @@ from iree.winograd.pipelines.problems.launches import (
     Memory,
     Place,
 )
-from iree.winograd.torch_compile.cuda_driver import CudaDriver, CudaError
-from iree.winograd.torch_compile.launch_graph import LaunchGraph
 
 from .host_driver import HostDriver
 
@@ -143,24 +143,26 @@ def launches_of(first: str, second: str) -> LaunchList:
     return LaunchList(((ones, total, copied), (product,), (final,)), (4 * SIZE, SIZE), ())
 
 
+MOVING = [Memory("argument", 0), Memory("allocation", 0), Memory("allocation", 1)]
+
+
 class Call:
-    """Arguments and blocks of a call, whose result is in block 1."""
+    """An argument and blocks of a call, whose result is in the last."""
 
-    def __init__(self, argument: Floats, constant: Floats) -> None:
-        self._memory = {
-            Memory("argument", 0): argument,
-            Memory("constant", 0): constant,
-            Memory("allocation", 0): np.zeros(4 * ELEMENTS, np.float32),
-            Memory("allocation", 1): np.zeros(ELEMENTS, np.float32),
-        }
+    def __init__(self, argument: Floats) -> None:
+        self._memory = (argument, np.zeros(4 * ELEMENTS, np.float32), np.zeros(ELEMENTS, np.float32))
+        self.result = self._memory[-1]
 
     @property
-    def addresses(self) -> dict[Memory, int]:
-        return {memory: block.ctypes.data for memory, block in self._memory.items()}
+    def addresses(self) -> tuple[int, ...]:
+        return tuple(block.ctypes.data for block in self._memory)
 
-    @property
-    def result(self) -> Floats:
-        return self._memory[Memory("allocation", 1)]
+
+CONSTANT = array(1, 2, 3)
+
+
+def expected(argument: Floats) -> Floats:
+    return np.asarray((argument + CONSTANT) * argument + 1)
 
 
 @pytest.fixture
@@ -171,42 +173,42 @@ def host(binaries: Sequence[bytes]) -> HostDriver:
     return HostDriver({names[0]: (3, add), names[1]: (3, scale)})
 
 
+def make_graph(host: HostDriver, binaries: Sequence[bytes], call: Call, *names: str) -> LaunchGraph:
+    launches = launches_of(*(names or list(host.kernels)[:2]))
+    return LaunchGraph(CudaDriver(host), binaries, launches, [CONSTANT.ctypes.data], MOVING, call.addresses)
+
+
 def test_commands_are_done_stage_by_stage_wherever_memory_lies(
     host: HostDriver, binaries: Sequence[bytes]
 ) -> None:
-    launches = launches_of(*list(host.kernels)[:2])
-    constant = array(1, 2, 3)
-    first, second = Call(array(2, 5), constant), Call(array(-1, 4, 9), constant)
-    graph = LaunchGraph(CudaDriver(host), binaries, launches, first.addresses)
-    updates = len(host.calls)
+    first, second = Call(array(2, 5)), Call(array(-1, 4, 9))
+    graph = make_graph(host, binaries, first)
     for call, argument in ((first, array(2, 5)), (second, array(-1, 4, 9)), (first, array(2, 5))):
         call.result[:] = 0
         graph.launch(call.addresses, stream=7)
-        np.testing.assert_array_equal(call.result, (argument + constant) * argument + 1)
-    assert host.streams == [7, 7, 7]
-    assert len(host.nodes) == 5 and len(host.calls) > updates
+        np.testing.assert_array_equal(call.result, expected(argument))
+    assert (host.streams, len(host.nodes)) == ([7, 7, 7], 5)
 
 
 def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: Sequence[bytes]) -> None:
-    call = Call(array(1), array(2))
-    graph = LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+    call = Call(array(1))
+    graph = make_graph(host, binaries, call)
     other = array(3)
     host.calls.clear()
     graph.launch(call.addresses, 0)
     assert host.calls == ["cuGraphLaunch"]
-    graph.launch({**call.addresses, Memory("argument", 0): other.ctypes.data}, 0)
+    graph.launch((other.ctypes.data, *call.addresses[1:]), 0)
     assert sorted(host.calls[1:]) == [
         "cuCtxGetCurrent",
         "cuGraphExecKernelNodeSetParams",
         "cuGraphExecMemcpyNodeSetParams",
         "cuGraphLaunch",
     ]
-    np.testing.assert_array_equal(call.result, (other + array(2)) * other + 1)
+    np.testing.assert_array_equal(call.result, expected(other))
 
 
 def test_graphs_are_freed(host: HostDriver, binaries: Sequence[bytes]) -> None:
-    call = Call(array(1), array(2))
-    graph = LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+    graph = make_graph(host, binaries, Call(array(1)))
     del graph
     gc.collect()
     assert host.freed == ["executable", "graph", "module"]
@@ -219,13 +221,11 @@ def test_failures_name_what_failed_and_free_the_rest(
     host: HostDriver, binaries: Sequence[bytes], failing: str
 ) -> None:
     host.failing = failing
-    call = Call(array(1), array(2))
     with pytest.raises(CudaError, match=rf"{failing}: CUDA_ERROR_ILLEGAL_ADDRESS \(700\)"):
-        LaunchGraph(CudaDriver(host), binaries, launches_of(*list(host.kernels)[:2]), call.addresses)
+        make_graph(host, binaries, Call(array(1)))
     assert host.freed[0] == "graph" and "executable" not in host.freed
 
 
 def test_a_kernel_that_the_program_lacks_is_named(host: HostDriver, binaries: Sequence[bytes]) -> None:
-    call = Call(array(1), array(2))
     with pytest.raises(CudaError, match="the program has no kernel other"):
-        LaunchGraph(CudaDriver(host), binaries, launches_of("other", "other"), call.addresses)
+        make_graph(host, binaries, Call(array(1)), "other", "other")

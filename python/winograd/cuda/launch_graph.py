@@ -9,9 +9,7 @@ from ctypes import addressof, c_uint, c_ulonglong, c_void_p
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from iree.winograd.cuda_executable import Kernel, images, kernels
-from iree.winograd.pipelines.problems.launches import Command, Copy, Fill, Launch, LaunchList, Memory, Place
-from iree.winograd.torch_compile.cuda_driver import (
+from iree.winograd.cuda.driver import (
     CopyParameters,
     CudaDriver,
     CudaError,
@@ -20,14 +18,16 @@ from iree.winograd.torch_compile.cuda_driver import (
     NodeParameters,
     copy_parameters,
 )
+from iree.winograd.cuda.executable import Kernel, images, kernels
+from iree.winograd.pipelines.problems.launches import Command, Copy, Fill, Launch, LaunchList, Memory, Place
 
 
 class LaunchGraph:
     """The commands of `launches`, of kernels of `binaries`, as a graph on the device that is current.
 
     `binaries` are executables of IREE's.
-    `addresses` are where memory lies: constants for as long as the graph is there, arguments and allocations
-    in the first launch. Raises `CudaError`.
+    `constants` are the addresses of the program's constants, `moving` is the memory that each launch has
+    somewhere: at `addresses` in the first one. Raises `CudaError`.
     """
 
     def __init__(
@@ -35,18 +35,23 @@ class LaunchGraph:
         driver: CudaDriver,
         binaries: Sequence[bytes],
         launches: LaunchList,
-        addresses: Mapping[Memory, int],
+        constants: Sequence[int],
+        moving: Sequence[Memory],
+        addresses: Sequence[int],
     ) -> None:
         self._driver = driver
-        self._addresses = dict(addresses)
+        self._moving = tuple(moving)
+        self._last = tuple(addresses)
+        """The addresses of the last launch."""
+        self._addresses = {Memory("constant", number): each for number, each in enumerate(constants)}
+        self._addresses.update(zip(moving, addresses, strict=True))
         self._modules: list[c_void_p] = []
         self._graph = driver.graph()
-        self._executable: c_void_p | None = None
         try:
             nodes = list(self._add(launches, self._load(binaries)))
             self._executable = driver.instantiate(self._graph)
         except BaseException:
-            _free(driver, self._graph, self._executable, self._modules)
+            _free(driver, self._graph, None, self._modules)
             raise
         self._users: dict[Memory, list[_Node]] = {}
         """The nodes that name each memory."""
@@ -56,22 +61,27 @@ class LaunchGraph:
         # When the process ends, the driver may be gone.
         weakref.finalize(self, _free, driver, self._graph, self._executable, self._modules).atexit = False
 
-    def launch(self, addresses: Mapping[Memory, int], stream: int) -> None:
-        """Queue the commands on `stream`, with arguments and allocations at `addresses`. Raises `CudaError`.
+    def launch(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Queue the commands on `stream`, with what moves at `addresses`. Raises `CudaError`.
 
         One thread may do so at a time.
         """
-        driver, executable = self._driver, self._executable
-        assert executable is not None
-        known = self._addresses
-        changed = [memory for memory, address in addresses.items() if known[memory] != address]
-        if changed:
-            # A launch that was queued keeps what it was queued with.
-            known.update(addresses)
-            for node in dict.fromkeys(chain.from_iterable(self._users.get(each, ()) for each in changed)):
-                node.place(known)
-                driver.update(executable, node.handle, node.parameters)
-        driver.launch(executable, stream)
+        if addresses != self._last:
+            self._move(addresses)
+        self._driver.launch(self._executable, stream)
+
+    def _move(self, addresses: tuple[int, ...]) -> None:
+        """Tell the nodes of memory that moved. Launches that were queued keep what they were queued with."""
+        moved = [
+            memory
+            for memory, address, last in zip(self._moving, addresses, self._last, strict=True)
+            if address != last
+        ]
+        self._addresses.update(zip(self._moving, addresses, strict=True))
+        self._last = addresses
+        for node in dict.fromkeys(chain.from_iterable(self._users.get(each, ()) for each in moved)):
+            node.place(self._addresses)
+            self._driver.update(self._executable, node.handle, node.parameters)
 
     def _load(self, binaries: Sequence[bytes]) -> Mapping[str, _Function]:
         """The kernels of `binaries` by name, loaded."""

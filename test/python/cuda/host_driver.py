@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from iree.winograd.torch_compile.cuda_driver import CopyParameters, FillParameters, KernelParameters
+from iree.winograd.cuda.driver import CopyParameters, FillParameters, KernelParameters
 
 _CAPITAL = re.compile("[A-Z]")
 
@@ -81,6 +81,7 @@ class HostDriver:
 
     def _graph_create(self, graph: Any, flags: Any) -> None:
         graph._obj.value = 1
+        self.nodes.clear()
 
     def _graph_add_kernel_node(self, node: Any, graph: Any, after: Any, count: Any, parameters: Any) -> None:
         self._add(node, after, count, self._kernel_run(parameters._obj))
