@@ -50,7 +50,7 @@ from .cost_model import depthwise_seconds, gemm_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
-from .rates import fused_rates, multiply_add_rates
+from .rates import fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
 from .weight_gradient_cost import weight_gradient_seconds
 
@@ -146,6 +146,8 @@ DEPTHWISE_SCHEDULES = tuple(
 """From the one that is taken without measurement."""
 MANY_SUMS = 64
 """Of a thread."""
+UNROLLED_BLOCKS = 2
+"""Of the reduction, of which nothing is left of the fused kernel's loop."""
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
@@ -217,6 +219,9 @@ def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedul
             continue
         # LLVM moves products behind the branch of threads that load one operand, and keeps their operands.
         if is_llvms and schedule.splits_loads and schedule.sums >= MANY_SUMS:
+            continue
+        # Matrix units' schedules have room for two warps.
+        if target.matrix_unit == MFMA and not has_two_waves(schedule, machine):
             continue
         yield replace(schedule, ordered_steps=1) if target.orders_steps else schedule
     if target.matrix_unit == MFMA:
@@ -387,6 +392,10 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
 
 def _fused(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[FusedSchedule]:
     for schedule in fused_rates(machine):
+        blocks = len(shape.decomposition.views) * ceil_div(shape.group_inputs, schedule.block_reduction)
+        # LLVM unrolls so short a loop, and spills a hundred registers.
+        if target.orders_steps and blocks <= UNROLLED_BLOCKS and schedule.sums >= MANY_SUMS:
+            continue
         if kernel_misfit(shape, target, schedule) is None:
             yield schedule
 

@@ -149,14 +149,18 @@ def _mfma_gemm_rate(schedule: MfmaGemmSchedule, machine: GpuMachine) -> float:
     return rate * _kept_with_few_waves(schedule, machine) * machine.flops
 
 
-def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
-    """The part of its speed that a product keeps: CDNA's SIMDs may have shared memory for one wave each."""
+def has_two_waves(schedule: GemmSchedule, machine: GpuMachine) -> bool:
+    """Whether a SIMD has shared memory for two waves: CDNA's may have for one each."""
     family = amd_family(machine.name)
     if family is None or not family.is_cdna:
-        return 1.0
+        return True
     workgroups = _CDNA_SHARED_MEMORY // schedule.shared_memory_bytes(F32)
-    waves = workgroups * ceil_div(schedule.threads, MFMA.threads) // _CDNA_SIMDS
-    return 1.0 if waves >= 2 else FEW_WAVES
+    return workgroups * ceil_div(schedule.threads, MFMA.threads) // _CDNA_SIMDS >= 2
+
+
+def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:
+    """The part of its speed that a product keeps."""
+    return 1.0 if has_two_waves(schedule, machine) else FEW_WAVES
 
 
 def _amd_matrix_rates(family: AmdFamily) -> Mapping[tuple[int, int], float]:

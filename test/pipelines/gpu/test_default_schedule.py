@@ -15,7 +15,8 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import (
     schedules,
     stage_seconds,
 )
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from iree.winograd.pipelines.gpu.choice.rates import has_two_waves
+from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.lowering import LOWERINGS
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
@@ -117,3 +118,23 @@ def test_no_kernel_takes_types_that_it_does_not_know(types: str) -> None:
 def test_all_classes_of_schedules_have_all_rows() -> None:
     lowered = LOWERINGS.keys() | {MultiplyAddWeightGradientSchedule, MatrixWeightGradientSchedule}
     assert SCHEDULE_KINDS.keys() == STAGE_SECONDS.keys() == lowered
+
+
+def test_amds_kernels_have_registers_and_waves() -> None:
+    """LLVM spills in the fused kernel's large threads where it unrolls the loop over channels."""
+    rdna = GpuTarget(1024, 64 << 10, architecture="gfx1200", orders_steps=True)
+    machine = GpuBackend(rdna).default_machine
+    fused = [
+        [
+            each.sums
+            for each in schedules(_shape(1, 14, channels, (4, 2)), rdna, machine)
+            if each.kind == "fused"
+        ]
+        for channels in (16, 32)
+    ]
+    assert fused == [[], [64]]
+    cdna = GpuTarget(1024, 64 << 10, architecture="gfx942", matrix_unit=MFMA)
+    machine = GpuBackend(cdna).default_machine
+    products = schedules(_shape(1, 14, 64, (4, 4)), cdna, machine)
+    offered = [each for each in products if isinstance(each, GemmSchedule)]
+    assert offered and all(has_two_waves(each, machine) for each in offered)
