@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from wide import wide
+from wide import wide_combinations
 
 from benchmarks import gpu_programs
 from benchmarks.gpu_programs import (
@@ -45,9 +45,13 @@ FUSED = {
 
 
 @pytest.mark.parametrize(
-    "variant", [Variant(), Variant((4, 4)), Variant((2, 2), FUSED)], ids=lambda v: v.name
+    ("target", "variant"),
+    [
+        ("cuda:sm_80", Variant((4, 4))),
+        *wide_combinations([("cuda:sm_80", Variant()), ("vulkan:ampere", Variant((2, 2), FUSED))]),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("target", ["cuda:sm_80", *wide(["vulkan:ampere"])])
 def test_programs_compile_with_our_kernels(
     target: str, variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

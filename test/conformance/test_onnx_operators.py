@@ -32,7 +32,7 @@ REWRITTEN = (
     "reversesequence",
     "spacetodepth",
 )
-GROUPS = 4
+GROUPS = 8
 """One operator of so many is run of those that IREE's importer lowers."""
 
 

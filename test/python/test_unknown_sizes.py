@@ -44,10 +44,8 @@ def from_onnx(model: nn.Module, network: OpenNetwork, path: Path) -> ImportedMod
 
 
 BY_TORCH = (
-    "unet, bilinear",
     "resnet with fpn",
     "detector with neck",
-    "deeplab",
     "efficientnet",
     "wave-u-net",
     "film",

@@ -28,6 +28,8 @@ BATCHES = (2, 3)
 LONGER = 8
 """Elements that the second size is longer by, in the last dimension."""
 
+TRACED = ("vision_transformer", "diffusion_unet", "audio_stack", "recurrent_convolution")
+"""Whose graphs torch makes otherwise than an import does: of buffers, loops, sounds and views."""
 QUICK_BLOCKS = ("vision_transformer",)
 OF_MORE_SIZES = ("recurrent_convolution",)
 FAILING = ("inverted_residuals", "shared_head", "transposed_decoder")
@@ -47,16 +49,15 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", sampled([name for name in BLOCKS if name not in FAILING], QUICK_BLOCKS))
+@pytest.mark.parametrize("name", sampled(TRACED, QUICK_BLOCKS))
 def test_blocks(name: str) -> None:
     check(BLOCKS[name], None, more_sizes=name in OF_MORE_SIZES)
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("name", list(BEGINNINGS)[::5])
-def test_beginnings(name: str) -> None:
-    """Of two families: `test_zoo.py` has them all, and kernels are chosen for the same layers."""
-    check(beginning(FAMILIES[name], BEGINNINGS[name]), None)
+def test_beginnings() -> None:
+    """Of one family: `test_zoo.py` has them all, and kernels are chosen for the same layers."""
+    check(beginning(FAMILIES["ghostnet"], BEGINNINGS["ghostnet"]), None)
 
 
 @pytest.mark.wide

@@ -59,20 +59,14 @@ BATCHES = [
 CHANNELS_FIRST = [program.channels_first for program in (WINOGRAD[0], CHANNELS[1], DIRECT[1], BATCHES[1])]
 SAMPLE = [EDGES[2], CHANNELS[3], VIEWS[4], SPATIAL_RANKS[0], BATCHES[2], *CHANNELS_FIRST[:3]]
 OTHERS = [
-    *WINOGRAD[1:],
-    *EDGES[:2],
-    CHANNELS[0],
+    WINOGRAD[2],
+    EDGES[1],
     CHANNELS[2],
     CHANNELS[4],
-    VIEWS[0],
     VIEWS[1],
     VIEWS[3],
-    DIRECT[0],
-    DIRECT[2],
-    DIRECT[3],
     SPATIAL_RANKS[1],
     BATCHES[0],
-    CHANNELS_FIRST[3],
 ]
 
 

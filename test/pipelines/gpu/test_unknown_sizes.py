@@ -17,10 +17,8 @@ PROGRAMS = [
     TILED.channels_first,
     replace(DEPTHWISE, strides=(2, 1), dynamic_batch=True),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
-    replace(TILED, strides=(2, 2), p=(2, 2), dynamic_batch=True),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish", channels=7, outputs=10),
     replace(TILED, groups=2, constant_filter=False),
-    replace(DIRECT, kernel=ONE, low=(0, 0), high=(0, 0)),
     replace(TILED, m=(2, 2), schedule=F2X2),
     Program((6, 8, 9), 8, 16, (3,) * 3, (2,) * 3, (3,) * 3, dynamic_size=True, low=(1,) * 3, high=(1,) * 3),
 ]

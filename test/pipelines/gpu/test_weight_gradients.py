@@ -19,15 +19,14 @@ BLOCKS = MultiplyAddWeightGradientSchedule(32, 32, tile_block=16, thread_rows=4,
 """Few tiles are several blocks of them."""
 TILES = [
     WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1), schedule=BLOCKS)
-    for m in (2, 4, 6)
+    for m in (4, 6)
 ]
 CHANNELS = [
     # Channels that are no whole quads, and more than one block of them.
     WeightGradientProgram((10, 10), (3, 3), (4, 4), (3, 3), *channels, padding=(1, 1))
-    for channels in [(1, 1), (3, 10), (17, 33), (100, 7)]
+    for channels in [(3, 10), (17, 33)]
 ]
 VIEWS = [
-    WeightGradientProgram((12, 12), (5, 5), (4, 4), (3, 3), padding=(2, 2)),
     WeightGradientProgram((15, 14), (3, 3), (4, 4), (2, 2), strides=(2, 2), padding=(1, 1)),
     WeightGradientProgram(
         (19, 17), (3, 3), (2, 2), (2, 3), 8, 16, strides=(2, 1), dilations=(3, 2), padding=(3, 2)
@@ -36,7 +35,6 @@ VIEWS = [
 DIRECT = [
     # Both operands are multiplied where they are, the gradients, or none.
     WeightGradientProgram((8, 8), (1, 1), (1, 1), (1, 1), 32, 64, schedule=BLOCKS),
-    WeightGradientProgram((8, 8), (3, 3), (1, 1), (1, 1), 8, 32, padding=(1, 1), schedule=BLOCKS),
     WeightGradientProgram((14, 14), (1, 1), (1, 1), (1, 1), 32, 40, strides=(2, 2), schedule=BLOCKS),
     WeightGradientProgram((21, 21), (7, 7), (1, 1), (1, 1), 3, 64, strides=(2, 2), padding=(3, 3)),
 ]
@@ -47,7 +45,7 @@ OTHERS = [
     WeightGradientProgram((6, 7, 8), (3, 3, 3), (2, 2, 2), (3, 3, 3), 8, 16, padding=(1, 1, 1)),
 ]
 ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS]
-SAMPLE = [VIEWS[2], DIRECT[2], *OTHERS[:2]]
+SAMPLE = [VIEWS[1], DIRECT[1], *OTHERS[:2]]
 
 
 @pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
@@ -70,7 +68,7 @@ def test_agrees_with_float64(programs: list[WeightGradientProgram], gpu_target: 
 def test_every_stage_is_a_kernel_for_cuda(
     schedule: GpuWeightGradientSchedule, products: str, architecture: str, tmp_path: Path
 ) -> None:
-    program = replace(TILES[1], channels=128, outputs=64, batch=4, schedule=schedule)
+    program = replace(TILES[0], channels=128, outputs=64, batch=4, schedule=schedule)
     flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
     compile_rewritten(program.function("main"), f"cuda:{architecture}", flags)
     kernels = "".join(path.read_text() for path in tmp_path.glob("*.ptx")).split(".visible .entry")[1:]
