@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 
 from campaign import Campaign, run_campaign
@@ -38,6 +39,8 @@ def main() -> int:
     campaign = Campaign(
         arguments.jobs, arguments.seconds, arguments.seed, tuple(targets), arguments.stock_every
     )
+    # Whoever ends a campaign wants to know what it found until then.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     report = run_campaign(campaign)
     print(report.text())
     if arguments.output is not None:

@@ -96,7 +96,10 @@ class Report:
 
 
 def run_campaign(campaign: Campaign) -> Report:
-    """Check programs for `campaign.seconds`, and up to a minute more what is being checked or shrunk then."""
+    """Check programs for `campaign.seconds`, and up to a minute more what is being checked or shrunk then.
+
+    What was found until then is reported where the campaign is interrupted.
+    """
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     start = time.monotonic()
@@ -106,21 +109,31 @@ def run_campaign(campaign: Campaign) -> Report:
             context.Process(target=_explore, args=(campaign, number, claims, queue))
             for number in range(campaign.jobs)
         ]
+        try:
+            print(f"{campaign.jobs} jobs for {campaign.seconds:.0f} s", flush=True)
+            for job in jobs:
+                job.start()
+            _collect(queue, campaign.jobs, report)
+        except KeyboardInterrupt:
+            for job in [job for job in jobs if job.pid is not None]:
+                job.terminate()
         for job in jobs:
-            job.start()
-        running = campaign.jobs
-        while running:
-            message = queue.get()
-            if message is None:
-                running -= 1
-            elif isinstance(message, Reproduction):
-                report.findings.append(message)
-            else:
-                report.counts.update(message)
-        for job in jobs:
-            job.join()
+            if job.pid is not None:
+                job.join()
     report.seconds = time.monotonic() - start
     return report
+
+
+def _collect(queue: Any, running: int, report: Report) -> None:
+    """Add to `report` what so many jobs say until they end."""
+    while running:
+        message = queue.get()
+        if message is None:
+            running -= 1
+        elif isinstance(message, Reproduction):
+            report.findings.append(message)
+        else:
+            report.counts.update(message)
 
 
 class _TimeIsOver(BaseException):

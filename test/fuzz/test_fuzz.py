@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -322,6 +323,17 @@ def test_the_command_starts() -> None:
 def _is_quick(program: Program) -> bool:
     """Whether checking it takes seconds, as compiling each of many kernels takes one."""
     return sum(len(function.operations) for function in program.functions) <= 300
+
+
+def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
+    output = tmp_path / "findings.json"
+    command = [sys.executable, Path(__file__).parent, "--seconds=10min", f"--output={output}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "1 jobs for 600 s\n"
+        process.terminate()
+        text, _ = process.communicate()
+    assert "0 findings" in text and process.returncode == 0
+    assert json.loads(output.read_text())["campaign"]["seconds"] == 600
 
 
 @settings(

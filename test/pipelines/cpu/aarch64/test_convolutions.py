@@ -15,6 +15,9 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from joined_programs import as_one, load_or_skip
 from wide import wide
 
+# Which processor they are for is their own matter.
+pytestmark = pytest.mark.this_machine
+
 BY_BLOCKS = WinogradSchedule(
     vector_width=4,
     tile_block=6,

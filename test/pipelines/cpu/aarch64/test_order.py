@@ -15,7 +15,8 @@ from joined_programs import load_or_skip
 
 SAMPLE = Path(__file__).parents[4] / "samples" / "convolution.mlir"
 CALLS = 4
-pytestmark = pytest.mark.wide
+# Which processor they are for is their own matter.
+pytestmark = [pytest.mark.wide, pytest.mark.this_machine]
 
 
 @pytest.mark.parametrize(("cpu", "counting"), [("neoverse-v1", "ldaddal"), ("cortex-a72", "ldaxr")])
