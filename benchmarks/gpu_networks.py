@@ -24,7 +24,7 @@ import math
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,7 @@ class Task:
     network: str
     batch: int
     type: str
+    tools: Sequence[str]
     device: str
     rounds: int
     burst_seconds: float
@@ -92,9 +93,10 @@ _TYPES: Mapping[str, str] = MappingProxyType({"f32": "float32", "f16": "float16"
 """Torch's names of the types of networks."""
 
 
-def _tools(type_: str) -> Mapping[str, _Tool]:
+def _tools(names: Sequence[str], type_: str) -> Mapping[str, _Tool]:
     """What networks of a type are measured by: of those of half precision without tools of another type."""
-    return {name: each for name, each in _TOOLS.items() if type_ == "f32" or each.dtype is None}
+    tools = {name: _TOOLS[name] for name in names}
+    return {name: each for name, each in tools.items() if type_ == "f32" or each.dtype is None}
 
 
 @dataclass
@@ -120,6 +122,7 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
     parser.add_argument("--types", nargs="+", choices=_TYPES, default=["f32"])
+    parser.add_argument("--tools", nargs="+", choices=_TOOLS, default=list(_TOOLS), metavar="TOOL")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")
@@ -142,7 +145,9 @@ def main() -> None:
 
         def call(subject: str, processors: frozenset[int]) -> None:
             network, batch, type_ = subjects[subject]
-            task = Task(network, batch, type_, options.device, options.rounds, options.burst, folder)
+            task = Task(
+                network, batch, type_, options.tools, options.device, options.rounds, options.burst, folder
+            )
             row = {"network": network, "batch": batch, "type": type_, **_row(task, options.limit, processors)}
             results.add(subject, row)
             print(f"{subject}: {_summary(row)}", flush=True)
@@ -186,7 +191,7 @@ def _work(task: Task) -> None:
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.backends.cudnn.benchmark = True
-    tools = _tools(task.type)
+    tools = _tools(task.tools, task.type)
     allow_compilations(len(tools))
     network, type_ = NETWORKS[task.network], getattr(torch, _TYPES[task.type])
     model = network.calibrated()

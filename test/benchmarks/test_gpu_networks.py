@@ -68,7 +68,9 @@ def test_what_is_told_of_a_network(
     monkeypatch.setattr(gpu_networks, "_TOOLS", MappingProxyType(tools))
     threads = torch.get_num_threads()
     with torch.no_grad():
-        gpu_networks._work(gpu_networks.Task("small", batch, "f32", "cpu", 1, 0.001, str(tmp_path)))
+        gpu_networks._work(
+            gpu_networks.Task("small", batch, "f32", list(tools), "cpu", 1, 0.001, str(tmp_path))
+        )
     torch.set_num_threads(threads)
     told = [json.loads(line[1:]) for line in capsys.readouterr().out.splitlines() if line.startswith("@")]
     found = told[-1]["tools"]
