@@ -82,7 +82,8 @@ def _output(
     output, _ = _aten._scaled_dot_product_attention_math.default(
         *single, mask, 0.0, is_causal, scale=scale, enable_gqa=query.shape[1] != key.shape[1]
     )
-    tokens_first: torch.Tensor = output.to(query.dtype).transpose(1, 2).contiguous()
+    # Rounded last, so that what computes attention can write it where it lies.
+    tokens_first: torch.Tensor = output.transpose(1, 2).contiguous().to(query.dtype)
     return tokens_first.transpose(1, 2)
 
 
