@@ -8,11 +8,9 @@ from benchmarks.networks.network import Network
 
 # Each with a kind of unit of its own: how many units after the first convolutions show it.
 BEGINNINGS = {
-    "airnet50_1x64d_r16": 1,
     "cbam_resnet18": 1,
     "condensenet74_c8_g8": 2,
     "densenet40_k12_bc_cifar10": 2,
-    "dla46xc": 1,
     "ghostnet": 1,
     "mixnet_s": 1,
     "shufflenet_g1_w1": 2,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from convolution_program import Program, check_together
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
-from wide import batches, wide
+from wide import batches
 
 WINOGRAD = [Program((14, 14), 32, 48, (3, 3), (m, m), (3, 3), low=(1, 1), high=(1, 1)) for m in range(2, 9)]
 EDGES = [
@@ -92,14 +92,8 @@ def test_agrees_with_float64(programs: list[Program]) -> None:
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
-@pytest.mark.parametrize(
-    "programs",
-    [
-        [WINOGRAD[4], DIRECT[3], MANY_TILES[1]],
-        *wide([[WINOGRAD[0], EDGES[0], CHANNELS[3], VIEWS[3]]]),
-    ],
-)
-def test_agrees_with_float64_on_lesser_targets(programs: list[Program], cpu: str) -> None:
+def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
+    programs = [WINOGRAD[4], DIRECT[3], MANY_TILES[1], CHANNELS[3]]
     check_together(programs, flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 
 
