@@ -3,6 +3,7 @@
     python -m benchmarks.amd.zoo_layers > layers.txt        # where there are torch and pytorchcv
     python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json
     python -m benchmarks.amd.chosen --layers layers.txt --jobs 64 --output chosen.json --targets radv:navi31
+    python -m benchmarks.amd.chosen --summarize chosen.json --output benchmarks/results/amd-chosen.json
 
 These are the layers of `benchmarks.amd` and of a dozen networks at batches of 1 and 32. Of layers that a
 target has the same kernels for but for their sizes one is compiled: those of the same algorithm and schedule
@@ -167,8 +168,13 @@ def main() -> int:
     parser.add_argument("--targets", nargs="+", metavar="TARGET", help="all that there is a compiler for")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--output", type=Path, help="a JSON file")
+    parser.add_argument("--summarize", type=Path, help="such a file: compile nothing, write what it says")
     parser.add_argument("--mesa", type=Path, default=MESA, help="the folder that Mesa is in")
     arguments = parser.parse_args()
+    if arguments.summarize is not None:
+        compiled_before = ResultsFile(arguments.summarize, "kernels")
+        ResultsFile(arguments.output, "kernels").add_all(summary(compiled_before.rows))
+        return _report(compiled_before)
     if arguments.layers is None:
         from benchmarks.amd.zoo_layers import zoo_layers
 
@@ -212,6 +218,45 @@ def main() -> int:
                 print(f"{number + 1} of {len(jobs)}", flush=True)
         results.add_all(unwritten)
     return _report(results)
+
+
+def summary(rows: Rows) -> Rows:
+    """Of each target the kernels of a kind and of the same blocks."""
+    found: dict[tuple[str, ...], list[tuple[int, dict[str, Any]]]] = {}
+    for row in rows.values():
+        for kernel in row.get("kernels", ()):
+            kind = (row["target"], _stage(kernel["name"]), *_blocks(row["chosen"]))
+            found.setdefault(kind, []).append((row["layers"], kernel))
+    return {", ".join(filter(None, kind)): _extremes(kind, kernels) for kind, kernels in found.items()}
+
+
+def _stage(name: str) -> str:
+    """What a kernel does, "IREE's" for one that isn't ours."""
+    return name.split("_")[1] if name.startswith("winograd_") else "IREE's"
+
+
+def _blocks(chosen: dict[str, Any] | None) -> tuple[str, str, str]:
+    """The kind of a schedule, a workgroup's block, and that of a thread or a warp, where it has such."""
+    schedule = {} if chosen is None else chosen["schedule"]
+
+    def sizes(*names: str) -> str:
+        return "x".join(str(schedule[name]) for name in names if name in schedule)
+
+    of_part = sizes("thread_rows", "thread_columns") or sizes("warp_rows", "warp_columns")
+    return schedule.get("kind", ""), sizes("block_rows", "block_columns"), of_part
+
+
+def _extremes(kind: tuple[str, ...], kernels: Sequence[tuple[int, dict[str, Any]]]) -> dict[str, Any]:
+    bounds = [kernel["bound"] for _, kernel in kernels if "bound" in kernel]
+    return {
+        **dict(zip(("target", "stage", "schedule", "block", "part"), kind, strict=True)),
+        "layers": sum(layers for layers, _ in kernels),
+        "kernels": len(kernels),
+        "spilling": sum(kernel["spilled"] > 0 for _, kernel in kernels),
+        "most_registers": max(kernel["registers"] for _, kernel in kernels),
+        "fewest_waves": min(kernel["waves"] for _, kernel in kernels),
+        "bounds": [min(bounds), max(bounds)] if bounds else None,
+    }
 
 
 def _report(results: ResultsFile) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import table
@@ -47,33 +48,54 @@ def choices(files: Sequence[Any]) -> list[str]:
 
 
 def by_target(files: Sequence[Any]) -> list[str]:
-    """Of each target the registers that all kernels spill, the fewest waves, and the least bounds."""
+    """Of each target how many kernels spill registers, and the fewest waves that a SIMD has room for."""
     (file,) = files
-    programs = [each for each in file["programs"].values() if each["by"] == "ours"]
-    heads = (
-        "target",
-        "layers",
-        "kernels",
-        "spilled",
-        "fewest waves",
-        "least bound of products",
-        "of fused kernels",
-    )
+    groups = list(file["kernels"].values())
     rows = []
-    for target in sorted({each["target"] for each in programs}):
-        own = [each for each in programs if each["target"] == target]
-        kernels = [kernel for each in own for kernel in each["kernels"]]
-        rows.append(
-            (
-                f"{target}",
-                str(len(own)),
-                str(len(kernels)),
-                *_figures(kernels),
-                _least(kernels, ("winograd_products", "winograd_direct")),
-                _least(kernels, ("winograd_fused",)),
-            )
-        )
-    return table(heads, rows)
+    for target in sorted({each["target"] for each in groups}):
+        own = [each for each in groups if each["target"] == target]
+        kernels, spilling = (sum(each[name] for each in own) for name in ("kernels", "spilling"))
+        registers = max(each["most_registers"] for each in own)
+        waves = min(each["fewest_waves"] for each in own)
+        rows.append((target, *map(str, (kernels, spilling, registers, waves))))
+    return table(("target", "kernels", "spilling", "most registers", "fewest waves"), rows)
+
+
+def products(files: Sequence[Any]) -> list[str]:
+    """Of each kind of products and fused kernels the bounds by family, and the kernels that have them."""
+    (file,) = files
+    groups = [each for each in file["kernels"].values() if each["bounds"] and each["stage"] in _MULTIPLYING]
+    kinds = sorted({_kind(each) for each in groups})
+    rows = []
+    for kind in kinds:
+        cells = []
+        for prefix in _FAMILIES.values():
+            own = [each for each in groups if _kind(each) == kind and re.match(prefix, each["target"])]
+            cells.append(_range([bound for each in own for bound in each["bounds"]]))
+        rows.append((*kind, *cells))
+    return table(("kernel", "block", "of a thread or warp", *_FAMILIES), rows)
+
+
+_MULTIPLYING = ("products", "direct", "fused")
+_FAMILIES = {
+    "RDNA 3, 4 by LLVM": "gfx1",
+    "RDNA 3, 4 by Mesa": "radv:(?!navi21)",
+    "RDNA 2 by Mesa": "radv:navi21",
+    "CDNA 2, 3": "gfx9(0a|42)",
+    "CDNA 4": "gfx950",
+}
+"""Targets by the beginnings of their names."""
+
+
+def _kind(group: Mapping[str, Any]) -> tuple[str, str, str]:
+    return group["schedule"], group["block"], group["part"]
+
+
+def _range(bounds: Sequence[float]) -> str:
+    if not bounds:
+        return ""
+    least, most = f"{min(bounds):.2f}", f"{max(bounds):.2f}"
+    return least if least == most else f"{least} to {most}"
 
 
 def networks(files: Sequence[Any]) -> list[str]:
@@ -125,16 +147,6 @@ def _work(loop: Mapping[str, Any]) -> int:
     matrices: int = loop["matrix_products"]
     multiply_adds: int = loop["multiply_adds"]
     return 1000 * matrices + multiply_adds
-
-
-def _least(kernels: Sequence[Mapping[str, Any]], names: tuple[str, ...]) -> str:
-    bounds = [bound for each in kernels if each["name"].startswith(names) for bound in _bounds(each)]
-    return f"{min(bounds):.2f}" if bounds else ""
-
-
-def _bounds(kernel: Mapping[str, Any]) -> Iterator[float]:
-    if "loop" in kernel:
-        yield kernel["loop"]["bound"]
 
 
 def _is_transform(kernel: str) -> bool:

@@ -24,6 +24,7 @@ Table = Callable[[Sequence[Any]], list[str]]
 TABLES: Mapping[str, Table] = {
     "accuracy": accuracy.relative_errors,
     "amd-by-target": amd.by_target,
+    "amd-products": amd.products,
     "amd-choices": amd.choices,
     "amd-networks": amd.networks,
     "compile-time": cpu.compile_time,

@@ -18,7 +18,7 @@ from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
-from benchmarks.amd.chosen import kernel_key
+from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
 from benchmarks.amd.layers import LAYERS, layer_problem, layer_text, problem_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
@@ -183,6 +183,30 @@ def test_layers_have_the_same_kernels_whose_blocks_are_as_full() -> None:
         key(32, 128, 64, replace(schedule, thread_columns=4)),
     )
     assert key(32, 128, 64) not in other
+
+
+def test_kernels_of_the_same_blocks_are_summed_up() -> None:
+    schedule = {"kind": "gemm", "block_rows": 64, "block_columns": 32, "thread_rows": 8, "thread_columns": 4}
+
+    def row(layers: int, spilled: int, waves: int, bound: float) -> dict[str, object]:
+        kernel = {"name": "winograd_products_x", "registers": 90 + waves, "spilled": spilled, "waves": waves}
+        chosen = {"schedule": schedule}
+        return {
+            "target": "gfx1100",
+            "layers": layers,
+            "chosen": chosen,
+            "kernels": [kernel | {"bound": bound}],
+        }
+
+    (found,) = summary({"a": row(3, 0, 4, 0.5), "b": row(2, 7, 1, 0.6)}).values()
+    assert (found["stage"], found["schedule"], found["block"], found["part"]) == (
+        "products",
+        "gemm",
+        "64x32",
+        "8x4",
+    )
+    assert (found["layers"], found["kernels"], found["spilling"]) == (5, 2, 1)
+    assert (found["most_registers"], found["fewest_waves"], found["bounds"]) == (94, 1, [0.5, 0.6])
 
 
 def test_layers_of_networks_are_predicted_beside_irees_code() -> None:

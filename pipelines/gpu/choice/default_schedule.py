@@ -146,6 +146,8 @@ DEPTHWISE_SCHEDULES = tuple(
 """From the one that is taken without measurement."""
 MANY_SUMS = 64
 """Of a thread."""
+MANY_WARP_SUMS, UNROLLED_STAGES = 2048, 3
+"""Of a warp on matrix units, and stages whose loop is unrolled: with more a SIMD has room for two warps."""
 UNROLLED_BLOCKS = 2
 """Of the reduction, of which nothing is left of the fused kernel's loop."""
 RESIDENT_WORKGROUPS = 8
@@ -274,7 +276,19 @@ def matrix_schedules(
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
     candidates = (*_matrix_schedules(rounded, machine), *_implicit_gemm_schedules(shape, target, machine))
-    yield from (each for each in candidates if kernel_misfit(shape, target, each) is None)
+    yield from (
+        each
+        for each in candidates
+        if kernel_misfit(shape, target, each) is None and not _unrolls_stages(shape, each)
+    )
+
+
+def _unrolls_stages(shape: ConvolutionShape, schedule: MatrixSchedule) -> bool:
+    """Whether LLVM unrolls the loop over the stages of CDNA 4's largest blocks, whose registers it then is
+    short of."""
+    if not isinstance(schedule, MfmaSchedule) or schedule.warp_rows * schedule.warp_columns <= MANY_WARP_SUMS:
+        return False
+    return ceil_div(shape.reduction, schedule.block_reduction) <= UNROLLED_STAGES
 
 
 def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine) -> Iterator[MatrixSchedule]:

@@ -23,7 +23,7 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS, GpuSchedule, fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.split import MfmaSchedule, SplitSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
@@ -133,6 +133,17 @@ def test_amds_kernels_have_registers_and_waves() -> None:
         for channels in (16, 32)
     ]
     assert fused == [[], [64]]
+    newest = GpuTarget(1024, 160 << 10, architecture="gfx950", matrix_unit=MFMA)
+    machine = GpuBackend(newest).default_machine
+    warps = [
+        {
+            each.warp_rows
+            for each in schedules(_shape(1, 14, channels, (4, 4)), newest, machine)
+            if isinstance(each, MfmaSchedule)
+        }
+        for channels in (96, 128)
+    ]
+    assert warps == [{32}, {32, 48}]
     cdna = GpuTarget(1024, 64 << 10, architecture="gfx942", matrix_unit=MFMA)
     machine = GpuBackend(cdna).default_machine
     products = schedules(_shape(1, 14, 64, (4, 4)), cdna, machine)
