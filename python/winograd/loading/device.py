@@ -35,6 +35,7 @@ RUNTIME_ERRORS = (IndexError, RuntimeError, ValueError)
 """What the runtime's Python package raises, by the status that its C API returns."""
 
 _HOST_DRIVERS = ("local-sync", "local-task")
+_CUDA = "cuda"
 
 # Of `mallopt`, in glibc's malloc.h.
 _MALLOC_TRIM_THRESHOLD = -1
@@ -193,6 +194,8 @@ def open_device(
     need the cores between calls where programs are not `alone`: workers don't spin on all of them.
     """
     with _OPENING, _reporting(device):
+        if driver_name(device) == _CUDA:
+            return _open_cuda_gpu(device)
         if driver_name(device) not in _HOST_DRIVERS:
             return _open_gpu(device)
         workers = (threads or physical_cores()) if driver_name(device) == "local-task" else 1
@@ -200,15 +203,6 @@ def open_device(
             # A single worker would be woken for every call, and may have to share a core with its caller.
             return _open_host_device("local-sync", 1, caching, spin=0)
         return _open_host_device(device, workers, caching, _spin_microseconds(workers, alone))
-
-
-def open_sharing_gpu(device: str) -> Device:
-    """A GPU through CUDA whose results other libraries of this process can use where they are.
-
-    The same for each call. Raises `LoadError` if there is none of this URI.
-    """
-    with _OPENING, _reporting(device):
-        return _open_sharing_gpu(device)
 
 
 @contextmanager
@@ -332,9 +326,9 @@ def _open_gpu(device: str) -> Device:
 
 
 @cache
-def _open_sharing_gpu(device: str) -> Device:
-    # The runtime exports no memory of CUDA's own pools. Without these it would ask CUDA for memory, and so
-    # wait for the GPU, in every call.
+def _open_cuda_gpu(device: str) -> Device:
+    # Other libraries of the process use results and constants where they are, and the runtime exports no
+    # memory of CUDA's own pools. Without a cache it would ask CUDA for memory, and wait, in every call.
     runtime.flags.parse_flags("--cuda_async_allocations=false")
     try:
         hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
@@ -372,7 +366,7 @@ def _forget_devices() -> None:
         device = opened()
         if device is not None:
             keep_for_good(device)
-    for opening in (_open_host_device, _open_gpu, _open_sharing_gpu):
+    for opening in (_open_host_device, _open_gpu, _open_cuda_gpu):
         opening.cache_clear()
     CALLS.forget()
 

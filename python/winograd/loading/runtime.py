@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any
@@ -22,16 +23,17 @@ import numpy as np
 import numpy.typing as npt
 from iree import runtime
 from iree.runtime import version
-from iree.winograd.cuda.executable import executables
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading import vulkan_features
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
+from iree.winograd.loading.gpu_calls import GpuCalls, is_on_cuda
+from iree.winograd.loading.launchable import Launchable
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
-from iree.winograd.loading.program_module import mapped_file, program_module
+from iree.winograd.loading.program_module import program_module
 from iree.winograd.loading.program_targets import ProgramTarget, program_targets, this_architecture
 from iree.winograd.loading.results import Result, has_tensor, mapped
 from iree.winograd.loading.signatures import (
@@ -40,7 +42,7 @@ from iree.winograd.loading.signatures import (
     count_arrays,
     parse_declaration,
 )
-from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION, LAUNCHES_KEY, LaunchList
+from iree.winograd.pipelines.problems.launches import LAUNCHES_KEY, LaunchList
 from iree.winograd.pipelines.problems.reflection import (
     DECLARATION_KEY,
     FEATURES_KEY,
@@ -151,9 +153,6 @@ class LoadedProgram:
     """
 
     def __init__(self, source: bytes | str | PathLike[str], context: ProgramContext, module: Any) -> None:
-        self._source = source
-        self._context = context
-        self._module = module
         self._functions: dict[str, LoadedFunction] = {}
         self._refused: dict[str, str] = {}
         """Why the other functions can't be called, by name."""
@@ -163,7 +162,13 @@ class LoadedProgram:
             except SignatureError as error:
                 self._refused[name] = str(error)
             else:
-                self._functions[name] = LoadedFunction(name, signature, context, function)
+                launches = function.reflection.get(LAUNCHES_KEY)
+                launchable = (
+                    None
+                    if launches is None
+                    else Launchable(LaunchList.from_json(launches), source, context, module)
+                )
+                self._functions[name] = LoadedFunction(name, signature, context, function, launchable)
         self._default = self._functions.get("main")
         if len(self._functions) == 1 and "main" not in self._refused:
             (self._default,) = self._functions.values()
@@ -182,23 +187,6 @@ class LoadedProgram:
     def threads(self) -> frozenset[int]:
         """The numbers of threads that kernels of its functions are for, on CPUs; none where it has none."""
         return frozenset(each.threads for each in self._functions.values() if each.threads is not None)
-
-    def cuda_executables(self) -> Sequence[bytes]:
-        """IREE's executables for CUDA, with their kernels. Raises OSError where its file is gone."""
-        if isinstance(self._source, bytes):
-            return list(executables(self._source))
-        with mapped_file(self._source) as mapped:
-            return list(executables(mapped))
-
-    def constants(self) -> Sequence[Any]:
-        """Buffer views of the constants that a `LaunchList` names, of bytes.
-
-        Raises one of `RUNTIME_ERRORS` when the program fails.
-        """
-        if CONSTANTS_FUNCTION not in self._module.function_names:
-            return ()
-        views = self._context.invoke(self._module.lookup_function(CONSTANTS_FUNCTION), ())
-        return [views.get_as_object(index, runtime.HalBufferView) for index in range(views.size)]
 
     def __getattr__(self, name: str) -> LoadedFunction:
         # A copy is asked for attributes before it has any.
@@ -233,8 +221,11 @@ class LoadedFunction:
         signature: FunctionSignature | None,
         context: ProgramContext,
         function: Any,
+        launchable: Launchable | None,
     ) -> None:
         self.name = name
+        self.launchable = launchable
+        """Its kernels, where CUDA can be given all of them at once."""
         self.signature = signature
         self._context = context
         self._function = function
@@ -247,9 +238,6 @@ class LoadedFunction:
         layers = json.loads(function.reflection.get(LAYERS_KEY, "{}"))
         self.layers: Mapping[str, tuple[str, ...]] = {key: tuple(names) for key, names in layers.items()}
         """The names of the layers that each of its kernels computes, in the order of a call."""
-        launches = function.reflection.get(LAUNCHES_KEY)
-        self.launches = None if launches is None else LaunchList.from_json(launches)
-        """Its kernels, where CUDA can be given all of them at once."""
         threads = function.reflection.get(THREADS_KEY)
         self.threads = None if threads is None else int(threads)
         """That its kernels are for; None where it has none, and on GPUs."""
@@ -258,7 +246,9 @@ class LoadedFunction:
         """Call the function on arrays of the types in `signature`, by position or by the names there.
 
         Arrays are numpy's, also of ml_dtypes, tensors of torch's on the CPU, what converts itself to an array
-        of numpy's as those of jax do, and numbers of Python's and lists of them.
+        of numpy's as those of jax do, and numbers of Python's and lists of them. On CUDA they may be there
+        already, as tensors of torch's or of what exchanges arrays by DLPack. Such a call is launched on the
+        current stream of torch, and returns tensors on the GPU at once.
 
         Returns the result, or a tuple of them if there isn't just one: torch tensors if there is one among
         the arguments, numpy arrays otherwise, of ml_dtypes where numpy has no such type, or of unsigned
@@ -268,6 +258,8 @@ class LoadedFunction:
         """
         inputs = None if self.signature is None else self.signature.inputs
         given = by_position(self.name, inputs, arguments, keywords)
+        if not self.device.in_host_memory and any(map(is_on_cuda, given)):
+            return self._on_gpu(given)
         parameters: Sequence[Parameter] = self._parameters
         if inputs is None:
             parameters = [Parameter(index) for index in range(len(given))]
@@ -283,6 +275,12 @@ class LoadedFunction:
         convert = Result.torch if has_tensor(given) else Result.numpy
         converted = [convert(result) for result in results]
         return converted[0] if len(converted) == 1 else tuple(converted)
+
+    @cached_property
+    def _on_gpu(self) -> GpuCalls:
+        return GpuCalls(
+            self.name, self.device.uri, self.signature, self.launchable, self._read_only, self.__call__
+        )
 
     @property
     def argument_count(self) -> int:

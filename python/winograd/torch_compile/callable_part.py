@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from iree.winograd.cuda.driver import CudaError, cuda_driver
+from iree.winograd.loading.launched_function import TYPES, Argument, LaunchedFunction
 from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.torch_compile.fallback_warning import warn_once
-from iree.winograd.torch_compile.launched_part import TYPES, LaunchedPart
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import ENTRY, PartSignature
 
 
 def callable_part(
     program: LoadedProgram, signature: PartSignature, fixed: Collection[int]
-) -> LoadedPart | LaunchedPart:
+) -> Callable[..., Any]:
     """The function of `program`: a CUDA graph of its kernels where there may be one.
 
     `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
     """
     function = getattr(program, ENTRY)
     loaded = LoadedPart(function, signature, fixed)
-    launches = function.launches
+    launchable = function.launchable
     if (
-        launches is None
+        launchable is None
         or signature.device.type != "cuda"
-        or any(result.element_type not in TYPES for result in launches.results)
+        or any(result.element_type not in TYPES for result in launchable.launches.results)
     ):
         return loaded
-    try:
-        return LaunchedPart(cuda_driver(), program, launches, signature, loaded)
-    except (CudaError, OSError) as error:
-        warn_once(f"kernels of the model are launched one by one: {error}")
+    arguments = [
+        Argument(argument.number, argument.order, function.is_read_only(index))
+        for index, argument in enumerate(signature.arguments)
+    ]
+
+    def one_by_one(reason: str) -> Callable[..., Any]:
+        warn_once(f"kernels of the model are launched one by one: {reason}")
         return loaded
+
+    try:
+        return LaunchedFunction(
+            cuda_driver(), launchable, arguments, signature.results, signature.device, one_by_one
+        )
+    except (CudaError, OSError) as error:
+        return one_by_one(str(error))

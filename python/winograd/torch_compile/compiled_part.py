@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.errors import LoadError, TuningError
-from iree.winograd.loading.device import Device, open_device, open_sharing_gpu
+from iree.winograd.loading.device import Device, open_device
 from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
 from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
@@ -149,7 +149,7 @@ class PartCompiler:
 
     def _open_device(self) -> Device:
         if self._device.torch.type != "cpu":
-            return open_sharing_gpu(self._device.uri)
+            return open_device(self._device.uri)
         threads = self._settings.worker_threads
         return open_device("local-task", threads, caching=self._keeps_memory, alone=False)
 

@@ -11,10 +11,11 @@ import torch
 from iree import runtime
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import RUNTIME_ERRORS
-from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedFunction
+from iree.winograd.loading.launched_function import Order, in_memory_order
+from iree.winograd.loading.runtime import LoadedFunction
 from iree.winograd.loading.shared_memory import RESULTS
 from iree.winograd.torch_compile.openmp import release_processors
-from iree.winograd.torch_compile.part_program import Order, PartSignature
+from iree.winograd.torch_compile.part_program import PartSignature
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
 
 _DLPACK_DEVICES: Mapping[str, int] = MappingProxyType({"cpu": 1, "cuda": 2})
@@ -139,11 +140,3 @@ def _selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any
     if tuple(range(begin, end)) == tuple(numbers):
         return itemgetter(slice(begin, end))
     return itemgetter(*numbers)
-
-
-def in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
-    """`tensor` with its dimensions in `order`, row-major and aligned: itself, if it is."""
-    if order is not None:
-        tensor = tensor.permute(order)
-    tensor = tensor.contiguous()
-    return tensor if tensor.data_ptr() % BUFFER_ALIGNMENT == 0 else tensor.clone()

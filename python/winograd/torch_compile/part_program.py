@@ -7,13 +7,11 @@ from dataclasses import dataclass
 
 import torch
 from iree.winograd.errors import ModelImportError
+from iree.winograd.loading.launched_function import Order
 from torch.fx import Graph, GraphModule, Node, Proxy
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
-
-Order = tuple[int, ...]
-"""A tensor's dimensions from the outermost in memory to the innermost."""
 
 ENTRY = "main"
 

@@ -25,15 +25,15 @@ from iree.runtime._binding import create_hal_driver
 from iree.winograd.loading import device
 from iree.winograd.torch_compile import compiled_part
 
-if sys.argv[2] == "_open_sharing_gpu":
+if sys.argv[2] == "_open_cuda_gpu":
     # In place of one for CUDA: a device with the same cache, opened the same way.
     @functools.cache
     def open_sharing(uri):
         hal = create_hal_driver("local-sync").create_default_device(allocators=["caching"])
         return device.Device(uri, hal, in_host_memory=False, workers=0)
 
-    device._open_sharing_gpu = open_sharing
-    compiled_part.PartCompiler._open_device = lambda compiler: device.open_sharing_gpu("cuda://0")
+    device._open_cuda_gpu = open_sharing
+    compiled_part.PartCompiler._open_device = lambda compiler: device.open_device("cuda://0")
 
 image = torch.ones(1, 3, 12, 12)
 torch.set_num_threads(1)
@@ -55,7 +55,7 @@ atexit.register(getattr(device, sys.argv[2]).cache_clear)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has glibc overwrite freed memory")
-@pytest.mark.parametrize("opening", ["_open_host_device", *wide(["_open_sharing_gpu"])])
+@pytest.mark.parametrize("opening", ["_open_host_device", *wide(["_open_cuda_gpu"])])
 def test_results_may_outlive_the_device(tmp_path: Path, opening: str) -> None:
     command = [sys.executable, "-W", "ignore", "-c", ENDING, str(tmp_path), opening]
     environment = {**os.environ, "MALLOC_PERTURB_": "165"}

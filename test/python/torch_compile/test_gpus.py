@@ -203,3 +203,25 @@ def test_calls_are_launched_as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
             expected = exact(image.double())
             error = (result.cpu().double() - expected).abs().max()
             assert error <= roundings * 2**-24 * expected.abs().max()
+
+
+@pytest.mark.matrix_units
+def test_programs_are_called_on_tensors_of_the_gpu() -> None:
+    """Which stay there; sizes that only a call knows are computed by way of the host."""
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Conv2d(8, 16, 3), nn.ReLU()).eval()
+    images = torch.randn(2, 8, 20, 20)
+    with torch.no_grad():
+        expected = copy.deepcopy(model).double()(images.double())
+    bound = 9 * 8 * 2**-24 * expected.abs().max()
+    for dynamic_batch in (False, True):
+        imported = winograd.import_torch(model, images, dynamic_batch=dynamic_batch)
+        program = winograd.load(winograd.compile(imported, target="cuda:sm_90a", strict=True), "cuda")
+        for given in (images.cuda(), images.cuda().contiguous(memory_format=torch.channels_last)):
+            result = program(given)
+            assert result.device == given.device
+            assert (result.cpu().double() - expected).abs().max() <= bound
+        with pytest.raises(winograd.CallError, match="argument 0 of main must be"):
+            program(images.cuda()[:, :4])
+        with pytest.raises(winograd.CallError, match="argument 0 of main must be"):
+            program(images.cuda().double())

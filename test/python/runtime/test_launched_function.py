@@ -1,4 +1,4 @@
-"""Parts that are launched as graphs: layouts of arguments and results, and failures; on the host."""
+"""Functions that are launched as graphs: layouts of arguments and results, and failures; on the host."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -9,10 +9,8 @@ import pytest
 import torch
 from iree.winograd.cuda.driver import CudaDriver
 from iree.winograd.errors import CallError
+from iree.winograd.loading.launched_function import Argument, LaunchedFunction, Order
 from iree.winograd.pipelines.problems.launches import Launch, LaunchList, Memory, Place, ResultPlace
-from iree.winograd.torch_compile.fallback_warning import FallbackWarning, warn_once
-from iree.winograd.torch_compile.launched_part import LaunchedPart
-from iree.winograd.torch_compile.part_program import Argument, Order, PartSignature
 
 from ..cuda.host_driver import HostDriver
 from ..cuda.test_launch_graph import add, binaries, floats, program
@@ -24,7 +22,7 @@ CHANNELS_FIRST: Order = (0, 3, 1, 2)
 SHAPE = (1, 2, 4, 2)
 """Of 16 elements, as a program sees an image of 2 channels and 2x4 pixels, channels last."""
 
-Make = Callable[..., LaunchedPart]
+Make = Callable[..., LaunchedFunction]
 
 
 def place(kind: str, number: int, offset: int = 0) -> Place:
@@ -33,7 +31,7 @@ def place(kind: str, number: int, offset: int = 0) -> Place:
 
 @pytest.fixture
 def host(binaries: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> HostDriver:
-    monkeypatch.setattr(torch.cuda, "current_device", lambda: None)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda index: SimpleNamespace(cuda_stream=5))
     from iree.winograd.cuda.executable import kernels
 
@@ -41,26 +39,33 @@ def host(binaries: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> HostDriv
 
 
 @pytest.fixture
-def make_part(host: HostDriver, binaries: Sequence[bytes]) -> Make:
-    """Makes a part that adds two arguments in `orders` of dimensions, with `results` in `result_orders`."""
+def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
+    """Makes a function that adds arguments in `orders` of dimensions, with `results` in `result_orders`."""
 
     def make(
         results: Sequence[ResultPlace],
         orders: Sequence[Order | None] = (None, None),
         result_orders: Sequence[Order | None] = (None,),
         read_only: Sequence[int] = (0, 1),
-    ) -> LaunchedPart:
+    ) -> LaunchedFunction:
         (kernel,) = host.kernels
         tensors = (place("argument", 0), place("argument", 1), place("allocation", 0, 64))
         launches = LaunchList(((Launch(kernel, (1, 1, 1), tensors),),), (128,), tuple(results))
-        main = SimpleNamespace(
-            is_read_only=lambda index: index in read_only, device=SimpleNamespace(hal=None)
+        launchable = SimpleNamespace(launches=launches, executables=lambda: binaries, constants=lambda: ())
+        arguments = [Argument(number, order, number in read_only) for number, order in enumerate(orders)]
+
+        def fail(reason: str) -> Callable[..., Any]:
+            assert reason.startswith(host.failing)
+            return lambda *arguments: "one by one"
+
+        return LaunchedFunction(
+            CudaDriver(host),
+            launchable,  # type: ignore[arg-type]
+            arguments,
+            result_orders,
+            torch.device("cpu"),
+            fail,
         )
-        program = SimpleNamespace(main=main, cuda_executables=lambda: binaries, constants=list)
-        arguments = tuple(Argument(number, order) for number, order in enumerate(orders))
-        signature = PartSignature(arguments, tuple(result_orders), torch.device("cpu"))
-        loaded: Any = lambda *arguments: "one by one"  # noqa: E731
-        return LaunchedPart(CudaDriver(host), program, launches, signature, loaded)  # type: ignore[arg-type]
 
     return make
 
@@ -68,15 +73,15 @@ def make_part(host: HostDriver, binaries: Sequence[bytes]) -> Make:
 SUM = ResultPlace(place("allocation", 0, 64), "f32", SHAPE)
 
 
-def test_sums_of_tensors_in_any_layout(make_part: Make, host: HostDriver) -> None:
+def test_sums_of_tensors_in_any_layout(make_function: Make, host: HostDriver) -> None:
     """Arguments and results are channels last for the program, and channels first for torch."""
-    part = make_part([SUM], [CHANNELS_LAST, CHANNELS_LAST], [CHANNELS_FIRST])
+    function = make_function([SUM], [CHANNELS_LAST, CHANNELS_LAST], [CHANNELS_FIRST])
     dense = torch.arange(16.0).reshape(1, 2, 2, 4)
     channels_last = dense.contiguous(memory_format=torch.channels_last)
     strided = torch.arange(32.0).reshape(1, 2, 2, 8)[..., ::2]
     kept = []
     for first, second in ((channels_last, channels_last), (dense, strided), (strided, channels_last)):
-        result = part(first, second)
+        result = function(first, second)
         assert result.shape == (1, 2, 2, 4) and result.is_contiguous(memory_format=torch.channels_last)
         kept.append((result, first + second))
     for result, expected in kept:
@@ -84,34 +89,34 @@ def test_sums_of_tensors_in_any_layout(make_part: Make, host: HostDriver) -> Non
     assert host.streams == [5, 5, 5]
 
 
-def test_an_argument_that_lies_askew_is_copied(make_part: Make) -> None:
-    part = make_part([SUM])
+def test_an_argument_that_lies_askew_is_copied(make_function: Make) -> None:
+    function = make_function([SUM])
     memory = torch.arange(64.0)
     aligned = next(offset for offset in range(16) if memory[offset:].data_ptr() % 64 == 0)
     for offset in (aligned, aligned + 1):
         argument = memory[offset : offset + 16].reshape(SHAPE)
-        torch.testing.assert_close(part(argument, argument), 2 * argument, rtol=0, atol=0)
+        torch.testing.assert_close(function(argument, argument), 2 * argument, rtol=0, atol=0)
 
 
-def test_results_are_memory_of_their_own(make_part: Make) -> None:
+def test_results_are_memory_of_their_own(make_function: Make) -> None:
     """Also where a program returns an argument, and a result twice."""
     returned = ResultPlace(place("argument", 0), "f32", SHAPE)
-    part = make_part([SUM, SUM, returned], result_orders=[None, None, None])
+    function = make_function([SUM, SUM, returned], result_orders=[None, None, None])
     argument = torch.ones(SHAPE)
-    first, second, third = part(argument, argument)
+    first, second, third = function(argument, argument)
     assert len({each.data_ptr() for each in (argument, first, second, third)}) == 4
     torch.testing.assert_close((first, second, third), (2 * argument, 2 * argument, argument))
 
 
-def test_results_of_two_types_share_a_block(make_part: Make) -> None:
+def test_results_of_two_types_share_a_block(make_function: Make) -> None:
     bits = ResultPlace(place("allocation", 0, 64), "i32", SHAPE)
-    part = make_part([SUM, bits], result_orders=[None, None])
-    total, same = part(torch.ones(SHAPE), torch.ones(SHAPE))
+    function = make_function([SUM, bits], result_orders=[None, None])
+    total, same = function(torch.ones(SHAPE), torch.ones(SHAPE))
     assert (total.dtype, same.dtype) == (torch.float32, torch.int32)
     np.testing.assert_array_equal(same.numpy(), total.numpy().view(np.int32))
 
 
-def test_an_argument_that_kernels_write_to_is_copied(make_part: Make, host: HostDriver) -> None:
+def test_an_argument_that_kernels_write_to_is_copied(make_function: Make, host: HostDriver) -> None:
     def write(tensors: Sequence[int], numbers: Sequence[int]) -> None:
         add(tensors, numbers)
         floats(tensors[0])[:] = -1
@@ -120,26 +125,24 @@ def test_an_argument_that_kernels_write_to_is_copied(make_part: Make, host: Host
     host.kernels[kernel] = (3, write)
     argument = torch.ones(SHAPE)
     for read_only in ((1,), ()):
-        part = make_part([SUM], read_only=read_only)
-        torch.testing.assert_close(part(argument, argument), 2 * torch.ones(SHAPE))
+        function = make_function([SUM], read_only=read_only)
+        torch.testing.assert_close(function(argument, argument), 2 * torch.ones(SHAPE))
         torch.testing.assert_close(argument, torch.ones(SHAPE))
 
 
 def test_kernels_are_launched_one_by_one_where_there_can_be_no_graph(
-    make_part: Make, host: HostDriver
+    make_function: Make, host: HostDriver
 ) -> None:
-    warn_once.cache_clear()
     host.failing = "cuModuleLoadData"
-    part = make_part([SUM])
-    with pytest.warns(FallbackWarning, match="launched one by one: cuModuleLoadData"):
-        assert part(torch.ones(SHAPE), torch.ones(SHAPE)) == "one by one"
+    function = make_function([SUM])
+    assert function(torch.ones(SHAPE), torch.ones(SHAPE)) == "one by one"
     host.failing = ""
-    assert part(torch.ones(SHAPE), torch.ones(SHAPE)) == "one by one"
+    assert function(torch.ones(SHAPE), torch.ones(SHAPE)) == "one by one"
 
 
-def test_a_launch_that_fails_is_an_error_of_the_call(make_part: Make, host: HostDriver) -> None:
-    part = make_part([SUM])
-    part(torch.ones(SHAPE), torch.ones(SHAPE))
+def test_a_launch_that_fails_is_an_error_of_the_call(make_function: Make, host: HostDriver) -> None:
+    function = make_function([SUM])
+    function(torch.ones(SHAPE), torch.ones(SHAPE))
     host.failing = "cuGraphLaunch"
-    with pytest.raises(CallError, match="a part of the model failed: cuGraphLaunch"):
-        part(torch.ones(SHAPE), torch.ones(SHAPE))
+    with pytest.raises(CallError, match="the program failed: cuGraphLaunch"):
+        function(torch.ones(SHAPE), torch.ones(SHAPE))

@@ -1,9 +1,10 @@
-"""A compiled part of a torch graph on an NVIDIA GPU, launched on torch's stream without a wait."""
+"""A function of a program on tensors of an NVIDIA GPU, launched on torch's stream without a wait."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -12,12 +13,16 @@ import torch
 from iree.winograd.cuda.driver import CudaDriver, CudaError
 from iree.winograd.cuda.launch_graph import LaunchGraph
 from iree.winograd.errors import CallError
-from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedProgram
-from iree.winograd.pipelines.problems.launches import LaunchList, Memory, ResultPlace
-from iree.winograd.torch_compile.fallback_warning import warn_once
-from iree.winograd.torch_compile.loaded_part import LoadedPart, in_memory_order
-from iree.winograd.torch_compile.part_program import ENTRY, Order, PartSignature
+from iree.winograd.loading.device import RUNTIME_ERRORS
+from iree.winograd.loading.launchable import Launchable
+from iree.winograd.pipelines.problems.launches import Memory, ResultPlace
 from torch.utils.dlpack import from_dlpack
+
+Order = tuple[int, ...]
+"""A tensor's dimensions from the outermost in memory to the innermost."""
+
+ALIGNMENT = 64
+"""Of the first byte of a tensor, as code that IREE generates relies on."""
 
 TYPES: Mapping[str, torch.dtype] = MappingProxyType(
     {
@@ -34,63 +39,67 @@ TYPES: Mapping[str, torch.dtype] = MappingProxyType(
 )
 """Torch's types by MLIR's names, of which a result may be."""
 
-_DLPACK_CUDA = 2
-"""DLPack's number for memory of CUDA's."""
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a program: which of a call's it is, its order in memory, and whether it is only read."""
+
+    number: int
+    order: Order | None
+    is_read_only: bool
 
 
-class LaunchedPart:
-    """A function on tensors of one GPU: that of `program`, whose kernels are `launches`.
+class LaunchedFunction:
+    """A function of a program, whose kernels are those of `launchable`, on tensors of the GPU `device`.
 
     A call queues all kernels behind what torch's current stream has to do, and returns at once, as operators
-    of torch's do. Results and what lives between kernels are memory of torch's.
+    of torch's do. Results, `result_orders` of dimensions of which are as they lie in memory, and what lives
+    between kernels are memory of torch's.
 
-    What CUDA can't make a graph of is called by way of `otherwise`.
+    Where CUDA can't make a graph of the kernels `fail` is told why, and returns what is called instead.
     """
 
     def __init__(
         self,
         driver: CudaDriver,
-        program: LoadedProgram,
-        launches: LaunchList,
-        signature: PartSignature,
-        otherwise: LoadedPart,
+        launchable: Launchable,
+        arguments: Sequence[Argument],
+        result_orders: Sequence[Order | None],
+        device: torch.device,
+        fail: Callable[[str], Callable[..., Any]],
     ) -> None:
+        launches = launchable.launches
         self._driver = driver
-        self._program = program
-        self._launches = launches
-        self._device = signature.device
-        function = getattr(program, ENTRY)
-        self._arguments = tuple(
-            _Argument(argument.number, argument.order, function.is_read_only(index))
-            for index, argument in enumerate(signature.arguments)
-        )
+        self._launchable = launchable
+        self._index = device.index or 0
+        self._device = device
+        self._arguments = tuple(map(_Argument, arguments))
         self._blocks = tuple(
             _Block(number, size, launches.results) for number, size in enumerate(launches.allocations)
         )
         self._results = tuple(
-            _Result(place, order) for place, order in zip(launches.results, signature.results, strict=True)
+            _Result(place, order) for place, order in zip(launches.results, result_orders, strict=True)
         )
-        self._binaries = program.cuda_executables()
-        self._otherwise = otherwise
+        self._binaries = launchable.executables()
+        self._fail = fail
+        self._otherwise: Callable[..., Any] | None = None
         self._graph: LaunchGraph | None = None
         self._constants: list[torch.Tensor] = []
-        self._fails = False
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them, in memory of their own. Raises `CallError`."""
-        if self._fails:
+        if self._otherwise is not None:
             return self._otherwise(*arguments)
         try:
-            if torch.cuda.current_device() == self._device.index:
+            if torch.cuda.current_device() == self._index:
                 return self._launch(arguments)
-            with torch.cuda.device(self._device):
+            with torch.cuda.device(self._index):
                 return self._launch(arguments)
-        except CudaError as error:
+        except (CudaError, *RUNTIME_ERRORS) as error:
             if self._graph is not None:
-                raise CallError(f"a part of the model failed: {error}") from error
-            self._fails = True
-            warn_once(f"kernels of the model are launched one by one: {error}")
+                raise CallError(f"the program failed: {error}") from error
+            self._otherwise = self._fail(str(error))
         return self._otherwise(*arguments)
 
     def _launch(self, arguments: Sequence[Any]) -> Any:
@@ -98,7 +107,7 @@ class LaunchedPart:
         taken = [argument.take(arguments[argument.number]) for argument in self._arguments]
         blocks = [block.make(self._device) for block in self._blocks]
         addresses = (*map(_ADDRESS, taken), *map(_ADDRESS, blocks))
-        stream = torch.cuda.current_stream(self._device.index).cuda_stream
+        stream = torch.cuda.current_stream(self._index).cuda_stream
         with self._lock:
             if self._graph is None:
                 self._graph = self._make_graph(addresses)
@@ -114,39 +123,35 @@ class LaunchedPart:
         return tuple(results)
 
     def _make_graph(self, addresses: Sequence[int]) -> LaunchGraph:
-        hal = getattr(self._program, ENTRY).device.hal
         self._constants = [
-            from_dlpack(hal.create_dlpack_capsule(view, _DLPACK_CUDA, self._device.index))
-            for view in self._program.constants()
+            from_dlpack(self._launchable.dlpack(view, self._index)) for view in self._launchable.constants()
         ]
         moving = [
             *(Memory("argument", number) for number in range(len(self._arguments))),
             *(Memory("allocation", number) for number in range(len(self._blocks))),
         ]
         constants = list(map(_ADDRESS, self._constants))
-        return LaunchGraph(self._driver, self._binaries, self._launches, constants, moving, addresses)
+        return LaunchGraph(
+            self._driver, self._binaries, self._launchable.launches, constants, moving, addresses
+        )
 
 
 _ADDRESS = torch.Tensor.data_ptr
 
 
 class _Argument:
-    """An argument of the program: the part's of this `number`, with its dimensions in `order` in memory."""
+    """An argument of the program, as it is taken from a call's."""
 
-    def __init__(self, number: int, order: Order | None, is_read_only: bool) -> None:
-        self.number = number
-        self._order = order
-        self._is_read_only = is_read_only
+    def __init__(self, argument: Argument) -> None:
+        self.number = argument.number
+        self._order = argument.order
+        self._is_read_only = argument.is_read_only
         self._dense: tuple[int, ...] | None = None
         """Strides with which a tensor lies as kernels read it: all are of one shape."""
 
     def take(self, tensor: torch.Tensor) -> torch.Tensor:
         """`tensor`, or a copy of it, in memory as kernels read it."""
-        if (
-            tensor.stride() == self._dense
-            and self._is_read_only
-            and tensor.data_ptr() % BUFFER_ALIGNMENT == 0
-        ):
+        if tensor.stride() == self._dense and self._is_read_only and tensor.data_ptr() % ALIGNMENT == 0:
             return tensor
         taken = in_memory_order(tensor, self._order)
         if taken.data_ptr() == tensor.data_ptr():
@@ -194,3 +199,11 @@ class _Result:
     def _of(self, elements: torch.Tensor) -> torch.Tensor:
         typed = elements if elements.dtype == self._type else elements.view(torch.uint8).view(self._type)
         return typed.as_strided(self._shape, self._strides, typed.storage_offset() + self._offset)
+
+
+def in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
+    """`tensor` with its dimensions in `order`, row-major and aligned: itself, if it is."""
+    if order is not None:
+        tensor = tensor.permute(order)
+    tensor = tensor.contiguous()
+    return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
