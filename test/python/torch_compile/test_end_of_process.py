@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from wide import wide
 
 ENDING = """
 import atexit
@@ -55,7 +54,8 @@ atexit.register(getattr(device, sys.argv[2]).cache_clear)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="has glibc overwrite freed memory")
-@pytest.mark.parametrize("opening", ["_open_host_device", *wide(["_open_cuda_gpu"])])
+@pytest.mark.wide
+@pytest.mark.parametrize("opening", ["_open_host_device", "_open_cuda_gpu"])
 def test_results_may_outlive_the_device(tmp_path: Path, opening: str) -> None:
     command = [sys.executable, "-W", "ignore", "-c", ENDING, str(tmp_path), opening]
     environment = {**os.environ, "MALLOC_PERTURB_": "165"}

@@ -36,6 +36,10 @@ def sampled_steps(steps: tuple[Step, ...], quick: Container[str]) -> list[Any]:
     ]
 
 
+def small_network() -> torch.nn.Sequential:
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+
+
 def results_and_warnings(
     model: torch.nn.Module, function: Callable[..., Any], images: torch.Tensor
 ) -> list[str]:
@@ -49,7 +53,7 @@ def results_and_warnings(
 def test_what_fails_to_compile_runs_by_the_fallback(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
-    model = Network()
+    model = small_network()
     monkeypatch.setattr(*step, fail)
     function = compiled(model, fallback="eager", cache=False)
     (message,) = results_and_warnings(model, function, images)
@@ -62,7 +66,7 @@ def test_what_fails_to_compile_runs_by_the_fallback(
 def test_what_only_saves_time_may_fail(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
-    model = Network()
+    model = small_network()
     monkeypatch.setattr(*step, fail)
     for _ in range(2):
         torch._dynamo.reset()
@@ -73,7 +77,7 @@ def test_what_only_saves_time_may_fail(
 def test_a_part_that_fails_when_it_is_called_is_left_to_the_fallback(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
-    model = Network()
+    model = small_network()
     function = compiled(model, fallback="eager", cache=False)
     assert results_and_warnings(model, function, images) == []
     monkeypatch.setattr(*step, fail)
@@ -85,7 +89,7 @@ def test_a_part_that_fails_when_it_is_called_is_left_to_the_fallback(
 def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = Network()
+    model = small_network()
     check(model, compiled(model, cache_folder=tmp_path), images)
     torch._dynamo.reset()
     function = compiled(model, cache_folder=tmp_path)
@@ -101,14 +105,14 @@ def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
 def test_a_kept_graph_that_cannot_take_its_weights_runs_otherwise(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
-    model = Network()
+    model = small_network()
     check(model, compiled(model, cache_folder=tmp_path), images)
     torch._dynamo.reset()
     monkeypatch.setattr(*step, fail)
     function = compiled(model, cache_folder=tmp_path, fallback="eager")
     results_and_warnings(model, function, images)
     with torch.no_grad():
-        model.stem.weight.mul_(2)
+        model[0].weight.mul_(2)
     results_and_warnings(model, function, images)
 
 
@@ -133,7 +137,7 @@ def test_what_the_fallback_fails_to_compute_runs_eagerly(
 
 @pytest.mark.parametrize("step", [(SizedFunction, "_compile"), (SizedFunction, "_function")])
 def test_sizes_that_fail_to_be_compiled_for_run_eagerly(monkeypatch: pytest.MonkeyPatch, step: Step) -> None:
-    model = Network()
+    model = small_network()
     monkeypatch.setattr(*step, fail)
     monkeypatch.setattr(graph_compiler.GraphCompiler, "_compile_any_size", lambda *_: None)
     function = compiled(model, dynamic=True, cache=False)
@@ -182,4 +186,4 @@ def test_warnings_may_be_errors(images: torch.Tensor, monkeypatch: pytest.Monkey
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="out of luck"):
-            compiled(Network(), cache=False)(images)
+            compiled(small_network(), cache=False)(images)

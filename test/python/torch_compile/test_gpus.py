@@ -17,11 +17,12 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import GraphModule
 from torch.fx.experimental.proxy_tensor import make_fx
+from wide import wide_combinations
 
 
 @pytest.mark.parametrize(
     ("architecture", "type_"),
-    [("sm_80", torch.float32), ("sm_90a", torch.float32), ("sm_90a", torch.bfloat16)],
+    [("sm_80", torch.float32), *wide_combinations([("sm_90a", torch.float32), ("sm_90a", torch.bfloat16)])],
 )
 def test_parts_on_a_gpu_are_lowered_for_it(architecture: str, type_: torch.dtype) -> None:
     """What precedes the GPU itself: fake tensors need none."""

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 import iree.winograd
 import pytest
 import torch
+from wide import wide_combinations
 
 ROUNDOFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
@@ -27,7 +28,9 @@ class Block(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("type_", "autocast"), [(torch.float16, False), (torch.bfloat16, False), (torch.bfloat16, True)], ids=str
+    ("type_", "autocast"),
+    [(torch.float16, False), *wide_combinations([(torch.bfloat16, False), (torch.bfloat16, True)])],
+    ids=str,
 )
 def test_convolutions_are_compiled_and_as_accurate_as_eager(type_: torch.dtype, autocast: bool) -> None:
     torch.manual_seed(0)

@@ -9,6 +9,7 @@ from iree.winograd.torch_compile import measured_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from small_networks import Network, check, compiled
+from wide import wide
 
 CALLS = 6
 
@@ -47,7 +48,7 @@ def test_measuring_draws_no_random_numbers() -> None:
     assert all(torch.equal(result, draw()) for result in results)
 
 
-@pytest.mark.parametrize("measured", [True, False])
+@pytest.mark.parametrize("measured", [True, *wide([False])])
 def test_a_graph_that_takes_longer_than_eager_is_left_with_a_warning(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, measured: bool, recwarn: pytest.WarningsRecorder
 ) -> None:

@@ -45,7 +45,7 @@ def fallbacks(function: Callable[..., Any], *arguments: Any) -> list[str]:
 def test_sizes_share_a_program(compilations: list[Any]) -> None:
     model = Network()
     function = compiled(model, dynamic=True, cache=False)
-    for size in ((12, 12), (10, 14), (7, 31), (12, 12), (40, 9)):
+    for size in ((12, 12), (10, 14), (40, 9)):
         assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
     # Torch traces once more for heights that differ from widths.
     assert len(compilations) <= 2
@@ -67,6 +67,7 @@ def test_a_second_size_has_a_program_of_its_own(compilations: list[Any]) -> None
     assert len(compilations) == count <= 3
 
 
+@pytest.mark.wide
 def test_programs_for_any_size_have_kernels_and_hold_the_weights() -> None:
     image = torch.randn(2, 3, 12, 12)
     torch._dynamo.mark_dynamic(image, 2)
@@ -80,6 +81,7 @@ def test_programs_for_any_size_have_kernels_and_hold_the_weights() -> None:
 
 
 @pytest.mark.usefixtures("static_programs")
+@pytest.mark.wide
 def test_further_sizes_run_eagerly_until_they_come_often(
     compilations: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,6 +117,7 @@ class Upsampling(torch.nn.Module):
         return result
 
 
+@pytest.mark.wide
 def test_any_batch_of_what_no_argument_begins_with() -> None:
     model = Upsampling()
     function = compiled(model, cache=False)
@@ -144,6 +147,7 @@ def test_a_program_for_any_batch_that_is_slower_than_eager_becomes_one_for_each(
 
 
 @pytest.mark.usefixtures("static_programs")
+@pytest.mark.wide
 def test_numbers_that_change_are_seen() -> None:
     class Scaled(Network):
         def forward(self, image: torch.Tensor, scale: float = 1.0, times: int = 1) -> torch.Tensor:
@@ -181,7 +185,5 @@ def test_control_flow_stays_between_parts() -> None:
 
     model = Branching()
     function = compiled(model, cache=False, fallback="eager")
-    for batch in (2, 3):
-        images = torch.randn(batch, 3, 12, 12)
-        (message,) = fallbacks(check, model, function, images)
-        assert message.startswith("left to eager: cond (")
+    (message,) = fallbacks(check, model, function, torch.randn(2, 3, 12, 12))
+    assert message.startswith("left to eager: cond (")
