@@ -299,7 +299,8 @@ class _Workgroup:
         column_scales = [restoring.column_scale(column) for column in columns]
         row_scale = broadcast(scale, QUAD)
         image, *origin = self._place(tile)
-        for half, j in product(range(2), pairs):
+        # What an epilogue reads for a column serves both rows, and then needs no registers.
+        for j, half in product(pairs, range(2)):
             number = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
             within = unflatten(number, packing.patch.tile)
             at = [begin + i for begin, i in zip(origin, within, strict=True)]

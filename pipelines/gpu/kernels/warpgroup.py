@@ -215,16 +215,16 @@ class _Workgroup:
         sums = MatrixSums(self._packing, block, self._filters)
         store = storing(block)
         first = self._lane % QUAD * QUAD
-        columns = [first + j * PAIR_COLUMNS for j in range(self._schedule.block_columns // PAIR_COLUMNS)]
-        column_scales = [sums.column_scale(column) for column in columns]
-        row_scale = sums.row_scales(self._scales)
-        for half in range(2):
-            row = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
-            scale = row_scale(row)
-            for j, column in enumerate(columns):
+        rows = [self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS for half in range(2)]
+        row_scales = list(map(sums.row_scales(self._scales), rows))
+        # What an epilogue reads for a column serves both rows, and then needs no registers.
+        for j in range(self._schedule.block_columns // PAIR_COLUMNS):
+            column = first + j * PAIR_COLUMNS
+            column_scale = sums.column_scale(column)
+            for half, (row, row_scale) in enumerate(zip(rows, row_scales, strict=True)):
                 quads = [quad_of_sums(each, j, half) for each in scalars]
                 large, small = quads[0], quads[1] if len(quads) > 1 else None
-                store(row, column, sums.restored(large, small, scale, column_scales[j]))
+                store(row, column, sums.restored(large, small, row_scale, column_scale))
 
 
 def _first_position() -> list[ir.Value]:

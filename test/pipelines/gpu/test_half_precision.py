@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import iree.winograd
@@ -25,6 +26,7 @@ from half_precision import (
     linear,
     results_of,
 )
+from iree.winograd.compiling.assembler import installed_assembler
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -124,3 +126,30 @@ def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_p
     assert _products(report) == ["f16"]
     kernels = [path.read_text() for path in tmp_path.glob("*.ptx")]
     assert any(re.search(r"\bw?g?mma\.(mma_async|sync)", each) for each in kernels)
+
+
+class Residual(nn.Module):
+    """The end of a residual block: what normalizes four vectors of each channel tell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Conv2d(64, 256, 1, bias=False), nn.BatchNorm2d(256))
+
+    def forward(self, image: torch.Tensor, shortcut: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = (self.layers(image) + shortcut).relu()
+        return result
+
+
+def test_what_an_epilogue_reads_spills_no_registers(tmp_path: Path) -> None:
+    """It was read for all columns of a block before its first row was stored."""
+    assembler = installed_assembler()
+    assert assembler is not None
+    images = [torch.zeros(32, channels, 56, 56, dtype=torch.float16) for channels in (64, 256)]
+    model = iree.winograd.import_torch(Residual().eval().half(), *images)
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    iree.winograd.compile(model, target="cuda:sm_90a", flags=flags, strict=True)
+    (text,) = tmp_path.glob("*.ptx")
+    command = [assembler, "-v", "-arch=sm_90a", str(text), "-o", str(tmp_path / "kernels.cubin")]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert set(re.findall(r"(\d+) bytes spill stores", told)) == {"0"}
+    assert "winograd_direct_f1x1_1x1_56x56x256_from_64" in told
