@@ -77,7 +77,7 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_training_is_that_of_torch(tmp_path: Path) -> None:
-    result = run_sample("train.py", "--steps", 3, folder=tmp_path)
+    result = run_sample("train.py", "--steps", 3, "--batch", 8, folder=tmp_path)
     assert result.returncode == 0, result.stderr
     losses = re.findall(r"^ *\d+ +(\d\.\d+) +(\d\.\d+)$", result.stdout, re.MULTILINE)
     assert len(losses) == 3
