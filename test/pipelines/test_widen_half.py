@@ -22,12 +22,15 @@ from half_precision import (
     results_of,
 )
 from iree.winograd.pipelines.for_target import widen_half
-from wide import wide_combinations
+from wide import wide, wide_combinations
 
 
 @pytest.mark.parametrize(
     ("names", "type_"),
-    [*((QUICK_LAYERS, type_) for type_ in TYPES), *wide_combinations([(OTHER_LAYERS, torch.bfloat16)])],
+    [
+        (QUICK_LAYERS, TYPES[0]),
+        *wide_combinations([(QUICK_LAYERS, TYPES[1]), (OTHER_LAYERS, torch.bfloat16)]),
+    ],
 )
 def test_layers_are_rounded_once(names: tuple[str, ...], type_: torch.dtype) -> None:
     torch.manual_seed(0)
@@ -37,11 +40,12 @@ def test_layers_are_rounded_once(names: tuple[str, ...], type_: torch.dtype) -> 
     expect_rounded_once(results_of(model, images), in_double(model, images), type_, SUM_ERRORS["cpu"])
 
 
+@pytest.mark.wide
 def test_a_network_is_as_accurate_as_torch() -> None:
     expect_a_network_as_accurate_as_torch(torch.float16)
 
 
-@pytest.mark.parametrize("type_", TYPES, ids=str)
+@pytest.mark.parametrize("type_", [TYPES[0], *wide(TYPES[1:])], ids=str)
 def test_an_autocast_program(type_: torch.dtype) -> None:
     """Weights and images are f32, convolutions of half precision."""
 
@@ -61,7 +65,9 @@ def test_an_autocast_program(type_: torch.dtype) -> None:
     expect_as_accurate_as_torch(model, model.layers, image, type_)
 
 
-@pytest.mark.parametrize(("name", "type_"), [("f16", torch.float16), ("bf16", torch.bfloat16)])
+@pytest.mark.parametrize(
+    ("name", "type_"), [("f16", torch.float16), *wide_combinations([("bf16", torch.bfloat16)])]
+)
 def test_sums_that_a_program_has_in_half_precision(name: str, type_: torch.dtype) -> None:
     """As JAX states them by default: 2304 ones, of which f16 can't count those beyond 2048."""
     text = f"""

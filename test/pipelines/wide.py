@@ -19,8 +19,9 @@ def wide_combinations(combinations: Iterable[tuple[Any, ...]]) -> list[Any]:
 
 
 def lesser(combinations: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """Values of each parameter of a test for lesser processors than this one: emulated, they are all one."""
-    return [pytest.param(*values, marks=pytest.mark.this_machine) for values in combinations]
+    """As `wide_combinations`, for lesser processors than this one: emulated, they are all one."""
+    marks = (pytest.mark.this_machine, pytest.mark.wide)
+    return [pytest.param(*values, marks=marks) for values in combinations]
 
 
 def sampled(values: Iterable[Any], sample: Collection[Any]) -> list[Any]:

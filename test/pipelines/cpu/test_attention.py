@@ -10,6 +10,7 @@ import pytest
 import torch
 from iree.winograd.pipelines.cpu import tensor_kernels
 from torch.nn.functional import scaled_dot_product_attention
+from wide import wide, wide_combinations
 
 UNIT_ROUNDOFF = 2.0**-24
 CHANNELS, HEADS, SIZE = 48, 2, (8, 5)
@@ -129,7 +130,7 @@ def check(model: Attention, result: Any) -> None:
         assert (error <= (relative.amax(1) + UNIT_ROUNDOFF) * exact[1]).all()
 
 
-@pytest.mark.parametrize("name", ["no mask", "causal", "minus infinity", "layer with weights"])
+@pytest.mark.parametrize("name", ["causal", *wide(["no mask", "minus infinity", "layer with weights"])])
 def test_attention_that_is_imported(name: str) -> None:
     model = {**SAFE, **UNSAFE}[name].eval()
     compiled = iree.winograd.compile(
@@ -140,6 +141,7 @@ def test_attention_that_is_imported(name: str) -> None:
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
 
+@pytest.mark.wide
 def test_attention_of_a_batch_known_at_run_time() -> None:
     model = SAFE["layer"].eval()
     imported = iree.winograd.import_torch(model, image(), dynamic_batch=True)
@@ -149,7 +151,7 @@ def test_attention_of_a_batch_known_at_run_time() -> None:
 
 
 @pytest.mark.this_machine
-@pytest.mark.parametrize("name", ["truth values", "layer with weights"])
+@pytest.mark.parametrize("name", wide(["truth values", "layer with weights"]))
 def test_attention_by_torch_compile(name: str) -> None:
     torch.compiler.reset()
     model = {**SAFE, **UNSAFE}[name].eval()
@@ -183,7 +185,7 @@ def operation(batch: str, mask: str | None) -> str:
     }}"""
 
 
-@pytest.mark.parametrize(("batch", "mask"), [("3", None), ("3", "i1"), ("?", "f32")])
+@pytest.mark.parametrize(("batch", "mask"), [("?", "f32"), *wide_combinations([("3", None), ("3", "i1")])])
 def test_attention_of_one_operation(batch: str, mask: str | None) -> None:
     compiled = iree.winograd.compile(operation(batch, mask), target="cpu", threads=1, strict=True)
     assert b"winograd_safe_softmax" in compiled
@@ -230,9 +232,13 @@ class Weighted(Heads):
     ("model", "batch", "queries", "keys", "width", "threads"),
     [
         (Heads(2), 1, 100, 77, 24, 2),
-        (Heads(3), 2, 48, 64, 16, 1),
-        (Weighted(1), 1, 131, 33, 40, 2),
-        (Heads(2), 1, 7, 19, 5, 1),
+        *wide_combinations(
+            [
+                (Heads(3), 2, 48, 64, 16, 1),
+                (Weighted(1), 1, 131, 33, 40, 2),
+                (Heads(2), 1, 7, 19, 5, 1),
+            ]
+        ),
     ],
     ids=["rests of all", "whole blocks", "an unsafe softmax", "less than a block"],
 )
@@ -261,6 +267,7 @@ def test_one_kernel_computes_attention_of_many_scores(
     assert (error <= largest.transpose(1, 2).flatten(2)).all()
 
 
+@pytest.mark.wide
 def test_few_scores_stay_in_the_cache_between_kernels() -> None:
     tokens = torch.randn(1, 32, 48)
     imported = iree.winograd.import_torch(Heads(2), tokens, tokens, tokens)

@@ -11,6 +11,7 @@ import pytest
 from agreement import expect_within
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, predicted_error
+from wide import wide_combinations
 
 Array = npt.NDArray[np.float32]
 
@@ -94,12 +95,15 @@ def random(*shape: int) -> Array:
 
 CASES = [
     ("cpu", Heads(3, 50, 50, 64), 1),
-    ("cpu", Heads(1, 100, 7, 32), 2),
-    ("cpu", Heads(5, 33, 49, 20), 2),
-    ("cpu", Heads(2, 130, 61, 1), 4),
-    ("cpu", Heads(2, 12, 300, 512), 2),
-    ("cpu:haswell", Heads(3, 50, 49, 24), 2),
-    ("cpu:x86-64", Heads(2, 30, 3, 6), 1),
+    *wide_combinations(
+        [
+            ("cpu", Heads(1, 100, 7, 32), 2),
+            ("cpu", Heads(5, 33, 49, 20), 2),
+            ("cpu", Heads(2, 130, 61, 1), 4),
+            ("cpu:haswell", Heads(3, 50, 49, 24), 2),
+            ("cpu:x86-64", Heads(2, 30, 3, 6), 1),
+        ]
+    ),
 ]
 
 

@@ -87,6 +87,7 @@ def test_agrees_with_float64(programs: list[WeightGradientProgram]) -> None:
 
 
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.wide
 def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
     check_together([SLICES[0], GROUPS[2]], target=f"cpu:{cpu}")
 

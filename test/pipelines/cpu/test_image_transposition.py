@@ -10,6 +10,7 @@ from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
 from iree.winograd.pipelines.problems.reflection import UNALIGNED_KEY
+from wide import wide, wide_combinations
 
 SHAPES = [
     (1, 3, 40, 33),
@@ -22,8 +23,11 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic batch"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    ("shape", "dynamic"),
+    [(SHAPES[0], True), *wide_combinations((each, i % 2 == 0) for i, each in enumerate(SHAPES[1:]))],
+    ids=str,
+)
 def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
     """A strided convolution of a single tap sums the channels of every other pixel by weights, exactly."""
     batch, channels, height, width = shape
@@ -54,7 +58,7 @@ def test_takes_an_image_anywhere(shape: tuple[int, ...], dynamic: bool) -> None:
     expect_exact(compiled, shape, weights)
 
 
-@pytest.mark.parametrize("channels", [3, 5, 20, 130])
+@pytest.mark.parametrize("channels", [5, *wide([20, 130])])
 def test_takes_an_image_of_any_size(channels: int) -> None:
     """Below a vector and below a workgroup's pixels, none, and a batch of any size beside."""
     image, last = f"?x{channels}x?x?xf32", f"?x?x?x{channels}xf32"
@@ -108,8 +112,9 @@ def expect_exact(compiled: bytes, shape: tuple[int, ...], weights: npt.NDArray[n
     assert UNALIGNED_KEY.encode() in compiled
 
 
-@pytest.mark.parametrize(("groups", "channels"), [(2, 58), (3, 17)])
-@pytest.mark.parametrize("device", ["local-sync", "local-task"])
+@pytest.mark.parametrize(
+    ("groups", "channels", "device"), [(2, 58, "local-task"), *wide_combinations([(3, 17, "local-sync")])]
+)
 def test_shuffles_channels(groups: int, channels: int, device: str) -> None:
     """Of 35 pixels, which workgroups divide, behind a convolution by a single tap of ones."""
     total = groups * channels

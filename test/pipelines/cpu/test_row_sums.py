@@ -5,6 +5,7 @@ from __future__ import annotations
 import iree.winograd
 import numpy as np
 import pytest
+from wide import wide
 
 
 def program(channels: int) -> str:
@@ -39,7 +40,7 @@ def program(channels: int) -> str:
     }}"""
 
 
-@pytest.mark.parametrize("channels", [3, 21, 32])
+@pytest.mark.parametrize("channels", [21, *wide([3, 32])])
 def test_sums_rows_of_any_size(channels: int) -> None:
     compiled = iree.winograd.compile(program(channels), threads=1, strict=True)
     assert b"winograd_row_sums" in compiled

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from iree.winograd.compiling.program import compile
 from softmax_program import program
-from wide import lesser
+from wide import lesser, wide_combinations
 
 Array = npt.NDArray[np.float32]
 
@@ -35,7 +35,8 @@ def bound(length: int) -> float:
 @pytest.mark.parametrize(
     ("target", "shape"),
     [
-        *(("cpu", shape) for shape in [(3, 16), (2, 40, 49), (2, 3, 5, 197), (700, 64), (1, 3, 1000)]),
+        *(("cpu", shape) for shape in [(2, 40, 49)]),
+        *wide_combinations(("cpu", shape) for shape in [(3, 16), (2, 3, 5, 197), (1, 3, 1000)]),
         *lesser([("cpu:haswell", (2, 40, 49)), ("cpu:x86-64", (2, 40, 49))]),
     ],
 )
@@ -54,10 +55,8 @@ COLUMNS = [
     ((8, 305, 19), 1),
     ((2, 21, 1), 1),
     ((16, 3), 0),
-    ((3, 40, 64), 1),
     ((3, 40, 65), 1),
     ((40, 81), 0),
-    ((1, 100, 152), 1),
     ((2, 3, 16, 5, 7), 2),
     ((17, 2, 1, 1), 0),
     ((17, 1), 0),
@@ -68,8 +67,9 @@ COLUMNS = [
 @pytest.mark.parametrize(
     ("target", "shape", "along"),
     [
-        *(("cpu", *case) for case in COLUMNS),
-        *lesser((target, *COLUMNS[i]) for target in ("cpu:haswell", "cpu:x86-64") for i in (0, 4)),
+        ("cpu", *COLUMNS[0]),
+        *wide_combinations(("cpu", *case) for case in COLUMNS[1:]),
+        *lesser((target, *COLUMNS[i]) for target in ("cpu:haswell", "cpu:x86-64") for i in (3,)),
     ],
 )
 def test_softmax_of_columns(target: str, shape: tuple[int, ...], along: int) -> None:
@@ -107,8 +107,9 @@ def test_columns_of_transposed_heads() -> None:
     np.testing.assert_allclose(result, exact(keys, 2), rtol=bound(30))
 
 
-@pytest.mark.parametrize("safe", [False, True])
-@pytest.mark.parametrize(("shape", "along"), [((3, 21), 2), ((2, 21, 5), 2)])
+@pytest.mark.parametrize(
+    ("shape", "along", "safe"), [((3, 21), 2, False), *wide_combinations([((2, 21, 5), 2, True)])]
+)
 def test_a_batch_known_at_run_time(shape: tuple[int, ...], along: int, safe: bool) -> None:
     text = program(("?", *map(str, shape)), along, safe)
     assert (b"winograd_safe_" in compile(text, target="cpu")) == safe

@@ -94,6 +94,7 @@ def test_agrees_with_float64(programs: list[WeightGradientProgram]) -> None:
 
 @pytest.mark.this_machine
 @pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.wide
 def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
     check_together([TILES[1], SLICES[0], DIRECT[1]], target=f"cpu:{cpu}")
 

@@ -80,7 +80,7 @@ def test_attention_of_heads(case: tuple[int, int, int, int], gpu_target: str, gp
     assert (np.abs(result - expected) <= bound).all()
 
 
-@pytest.mark.parametrize("safe", [True, *wide([False])])
+@pytest.mark.parametrize("safe", wide([True, False]))
 def test_queries_that_no_key_has_a_score_for(safe: bool, gpu_target: str, gpu_device: str) -> None:
     x = np.random.default_rng(0).uniform(-2, -1, (1, 40, 3 * 2 * 8)).astype(np.float32)
     x[0, 5, :8] = np.inf
@@ -108,7 +108,7 @@ def test_tokens_that_are_neighbours(size: tuple[int, int], gpu_target: str, gpu_
     assert (np.abs(result - expected) <= bound).all()
 
 
-@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "cuda:sm_80", "hip:gfx942", "hip:gfx1100"]))
+@pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_attention_compiles_for_all_targets(target: str) -> None:
     imported = iree.winograd.import_torch(Heads(3), torch.zeros(1, 197, 3 * 3 * 64))
     assert b"winograd_attention" in bytes(compile(imported, target=target, strict=True))

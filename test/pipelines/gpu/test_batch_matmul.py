@@ -71,7 +71,7 @@ def product_arguments(rows: int, reduction: int, columns: int) -> list[torch.Ten
     return [torch.randn(*shape, generator=generator) for shape in shapes]
 
 
-@pytest.mark.parametrize("sizes", [(256, 64, 160), *wide([(160, 512, 96)])])
+@pytest.mark.parametrize("sizes", wide([(256, 64, 160), (160, 512, 96)]))
 def test_large_products_of_one_matrix_are_layers(
     sizes: tuple[int, int, int], gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

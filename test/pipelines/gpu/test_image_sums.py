@@ -10,7 +10,7 @@ import pytest
 import torch
 from iree.winograd.compiling.program import Source
 from torch import nn
-from wide import sampled, wide
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 MEAN = 1000.0
@@ -68,7 +68,7 @@ IMAGES = {
 }
 
 
-@pytest.mark.parametrize("name", sampled(IMAGES, ["groups of quads"]))
+@pytest.mark.parametrize("name", wide(IMAGES))
 def test_moments_are_those_of_all_elements_of_a_group(name: str, gpu_target: str, gpu_device: str) -> None:
     image = IMAGES[name]
     generator = np.random.default_rng(0)

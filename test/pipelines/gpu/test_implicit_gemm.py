@@ -69,6 +69,7 @@ def test_is_one_kernel_of_warpgroups(program: ScheduledProgram, tmp_path: Path) 
     assert ".local" not in multiplying, "registers are spilled"
 
 
+@pytest.mark.wide
 def test_blocks_of_sums_are_added_as_they_come(tmp_path: Path) -> None:
     """Only some threads store what is behind the last channel: added there, sums of all blocks were spilled.
 

@@ -56,7 +56,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from scheduled_program import ScheduledProgram
-from wide import wide
+from wide import wide, wide_combinations
 
 Array = npt.NDArray[Any]
 
@@ -108,9 +108,13 @@ def test_becomes_cooperative_matrices(program: ScheduledProgram, tmp_path: Path)
     [
         # LLVM unrolls the loop of four stages for these.
         ("gfx942", MFMA_BLOCKS, "v_mfma_f32_16x16x16_f16", 64, 4),
-        ("gfx90a", MFMA_BLOCKS, "v_mfma_f32_16x16x16f16", 64, 4),
-        ("gfx1100", WMMA_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
-        ("gfx1201", WMMA_RDNA4_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
+        *wide_combinations(
+            [
+                ("gfx90a", MFMA_BLOCKS, "v_mfma_f32_16x16x16f16", 64, 4),
+                ("gfx1100", WMMA_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
+                ("gfx1201", WMMA_RDNA4_BLOCKS, "v_wmma_f32_16x16x16_f16", 32, 1),
+            ]
+        ),
     ],
 )
 def test_becomes_instructions_of_amds_matrix_units(
@@ -123,7 +127,9 @@ def test_becomes_instructions_of_amds_matrix_units(
     assert set(re.findall(r"gpr_spill_count: (\d+)", text)) == {"0"}, "registers are spilled"
 
 
-@pytest.mark.parametrize(("target", "instruction"), [("gfx942", "16x16x4_f32"), ("gfx90a", "16x16x4f32")])
+@pytest.mark.parametrize(
+    ("target", "instruction"), [("gfx942", "16x16x4_f32"), *wide_combinations([("gfx90a", "16x16x4f32")])]
+)
 def test_cdna_multiplies_f32_on_matrix_units(target: str, instruction: str, tmp_path: Path) -> None:
     text = replace(WINOGRAD, schedule=MFMA_GEMM_BLOCKS).assembly(target, tmp_path)
     # Of the stage in the loop, and of the one behind it: four steps of 4 x 2 products.

@@ -26,7 +26,7 @@ SIZES = [(1, 7, 5), (5, 1, 3), (28, 28, 9), (3, 37, 10), (17, 40, 2)]
 """Below a tile, a row and a column, what is expected, and larger; of fewer dimensions the first."""
 
 
-@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:3]), ids=str)
+@pytest.mark.parametrize("program", sampled(PROGRAMS, PROGRAMS[:1]), ids=str)
 def test_agrees_with_float64_at_all_sizes(program: Program, gpu_target: str, gpu_device: str) -> None:
     batches = (1, 3) if program.dynamic_batch else (1,)
     sizes = [size[: program.rank] for size in SIZES]
