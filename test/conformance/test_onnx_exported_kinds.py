@@ -11,6 +11,7 @@ import onnx
 import pytest
 import torch
 from onnx_exports import EXPORTS
+from wide import wide_combinations
 
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
@@ -20,7 +21,8 @@ OTHERS = [name for name in EXPORTS if name not in QUICK]
 # writes: layers have the same forms in all networks.
 BY_THE_NEWER = ("windows", "segmenter", "LSTM")
 CASES = [
-    *((name, dynamo) for name in QUICK for dynamo in (False, True)),
+    (QUICK[0], False),
+    *wide_combinations([(QUICK[0], True), *((QUICK[1], dynamo) for dynamo in (False, True))]),
     *(pytest.param(name, name in BY_THE_NEWER, marks=pytest.mark.wide) for name in OTHERS),
 ]
 

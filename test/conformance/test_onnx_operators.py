@@ -36,6 +36,7 @@ GROUPS = 8
 """One operator of so many is run of those that IREE's importer lowers."""
 
 
+@pytest.mark.wide
 def test_rewritten_operators_are_right_or_refused() -> None:
     expect_right_or_refused(("--sample", *REWRITTEN))
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Iterator
-from itertools import cycle
 from typing import Any
 
 import pytest
 import torch
 from beginnings import BEGINNINGS, beginning
-from iree.winograd.compiling import program
-from iree.winograd.torch_compile import division, graph_compiler
+from iree.winograd.torch_compile import division
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from torch.utils._pytree import tree_leaves
-from wide import sampled
 
 from benchmarks.networks.blocks import BLOCKS
 from benchmarks.networks.network import Network
@@ -30,16 +27,12 @@ LONGER = 8
 
 TRACED = ("vision_transformer", "diffusion_unet", "audio_stack", "recurrent_convolution")
 """Whose graphs torch makes otherwise than an import does: of buffers, loops, sounds and views."""
-QUICK_BLOCKS = ("vision_transformer",)
 OF_MORE_SIZES = ("recurrent_convolution",)
-FAILING = ("inverted_residuals", "shared_head", "transposed_decoder")
-STEPS: tuple[tuple[Any, str], ...] = (
-    (graph_compiler, "aot_autograd"),
-    (graph_compiler, "divide"),
-    (division, "part_program"),
-    (program, "compile"),
-    (LoadedPart, "_run"),
-)
+FAILING: dict[str, tuple[Any, str]] = {
+    "shared_head": (division, "part_program"),
+    "transposed_decoder": (LoadedPart, "_run"),
+}
+"""A step that fails for each of some blocks."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +42,8 @@ def without_gradients() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("name", sampled(TRACED, QUICK_BLOCKS))
+@pytest.mark.wide
+@pytest.mark.parametrize("name", TRACED)
 def test_blocks(name: str) -> None:
     check(BLOCKS[name], None, more_sizes=name in OF_MORE_SIZES)
 
@@ -61,12 +55,8 @@ def test_beginnings() -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(
-    ("name", "step"), [pytest.param(*case, id=case[1][1]) for case in zip(cycle(FAILING), STEPS)]
-)
+@pytest.mark.parametrize(("name", "step"), [pytest.param(*case, id=case[1][1]) for case in FAILING.items()])
 def test_blocks_with_failures(name: str, step: tuple[Any, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step fails for one of the blocks in turn."""
-
     def fail(*arguments: Any, **options: Any) -> Any:
         raise RuntimeError("out of luck")
 
