@@ -44,6 +44,7 @@ from operations import (
 from program import Call, Function, Program
 from shrinking import shrink
 from strategies import programs
+from wide import sampled
 
 PREDICTED = Configuration(
     "avx512" if HAS_AVX512 else "avx2", threads=1, output_tile=None, implementation_seed=None
@@ -259,7 +260,7 @@ def checker() -> Iterator[Checker]:
         yield checker
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", sampled(FOUND, list(FOUND)[:1]))
 def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
     assert checker.check(*FOUND[name], with_stock=False).finding is None
 
@@ -284,6 +285,7 @@ def test_a_check_ends_with_the_time() -> None:
         checker.check(Program((ACCUMULATION,)), PREDICTED, with_stock=False)
 
 
+@pytest.mark.wide
 def test_products_and_resized_images_are_checked(checker: Checker) -> None:
     """Keys as torch-mlir transposes them, and pixels as it repeats them; products of one kernel."""
     outcome = checker.check(
@@ -325,6 +327,7 @@ def _is_quick(program: Program) -> bool:
     return sum(len(function.operations) for function in program.functions) <= 300
 
 
+@pytest.mark.wide
 def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
     output = tmp_path / "findings.json"
     command = [sys.executable, Path(__file__).parent, "--seconds=10min", f"--output={output}"]
@@ -340,6 +343,7 @@ def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
     max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(program=programs().filter(_is_quick), configuration=configurations(RUNNABLE))
+@pytest.mark.wide
 def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)

@@ -12,6 +12,9 @@ from iree.winograd.compiling.embedding import stock_tool
 from iree.winograd.targets import target_flags
 from stock import called, compiled, kernel, text_after, workers
 
+# It changes with the version of IREE, not with what is here.
+pytestmark = pytest.mark.wide
+
 
 def test_callers_that_pass_one_value_twice_change_it_for_others() -> None:
     """`winograd-separate-calls`."""

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from stock import called, compiled, kernel, workers
 
+# It changes with the version of IREE, not with what is here.
+pytestmark = pytest.mark.wide
+
 WORKGROUPS = 64
 LOOKS = 20_000_000
 """After which a kernel gives up waiting, a second or more: it is to fail, not to hang."""

@@ -13,6 +13,9 @@ from iree.runtime import _binding as binding
 from iree.winograd.pipelines.on_program.own_results import POOL_BYTES
 from stock import compiled
 
+# It changes with the version of IREE, not with what is here.
+pytestmark = pytest.mark.wide
+
 MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
 USAGE = int(runtime.BufferUsage.DEFAULT)
 

@@ -9,6 +9,9 @@ import pytest
 from iree import runtime
 from stock import called, compiled, kernel, text_after
 
+# It changes with the version of IREE, not with what is here.
+pytestmark = pytest.mark.wide
+
 X = np.arange(64, dtype=np.float32)
 
 

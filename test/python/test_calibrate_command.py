@@ -195,6 +195,7 @@ def test_a_machine_of_another_kind_is_said() -> None:
     assert "gpu.json: holds a GPU, but the target is a CPU" in outcome.stderr
 
 
+@pytest.mark.wide
 def test_calibrate_measures_what_vulkan_offers(monkeypatch: pytest.MonkeyPatch) -> None:
     # A processor that stands in for a GPU takes long for large arrays.
     monkeypatch.setattr(gpu, "MAX_CALL", 0.002)

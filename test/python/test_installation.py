@@ -102,7 +102,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["wheel", *wide(["editable"])])
+@pytest.fixture(scope="module", params=wide(["wheel", "editable"]))
 def environment(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, wheel: Path
 ) -> Environment:
@@ -166,6 +166,7 @@ def test_other_environments_keep_their_own_compiler(environment: Environment, tm
     assert ours.endswith("tools']") and theirs == "[]"
 
 
+@pytest.mark.wide
 def test_a_package_that_is_removed_by_half(wheel: Path, tmp_path: Path) -> None:
     environment = Environment(tmp_path / "environment")
     environment.pip("install", "--no-deps", str(wheel))

@@ -181,7 +181,7 @@ def test_flags(seed: int) -> None:
         assert isinstance(read.options, WinogradOptions)
 
 
-@pytest.mark.parametrize("seed", sampled(range(6), [0, 1]))
+@pytest.mark.parametrize("seed", sampled(range(4), [0]))
 def test_flags_of_a_compilation(seed: int, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
     flags = readable_flags(random.Random(seed))

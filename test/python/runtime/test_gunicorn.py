@@ -49,6 +49,7 @@ def wait_for(path: Path, server: subprocess.Popen[bytes]) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.wide
 def test_workers_call_what_was_loaded_before_they_were_forked(
     vmfb: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import Argument, PartSignature
 from loaded_programs import Array, aligned
 from small_programs import INSERTION, compile_convolution
+from wide import wide
 
 PRODUCT = """func.func @main(%y: tensor<16x16xf32>, %target: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %r = linalg.matmul ins(%y, %y : tensor<16x16xf32>, tensor<16x16xf32>)
@@ -119,7 +120,7 @@ def test_torch_tensors_are_as_they_were() -> None:
     assert torch.equal(program(x, target), first)
 
 
-@pytest.mark.parametrize("is_weight", [False, True])
+@pytest.mark.parametrize("is_weight", wide([False, True]))
 def test_torch_compile_leaves_tensors_as_they_were(is_weight: bool) -> None:
     program = load(iree.winograd.compile(PRODUCT, strict=True), "local-sync")
     arguments, cpu = (Argument(0, None), Argument(1, None)), torch.device("cpu")
