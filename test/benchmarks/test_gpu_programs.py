@@ -52,6 +52,7 @@ FUSED = {
     ],
     ids=str,
 )
+@pytest.mark.wide
 def test_programs_compile_with_our_kernels(
     target: str, variant: Variant, monkeypatch: pytest.MonkeyPatch
 ) -> None:

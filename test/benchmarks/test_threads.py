@@ -173,6 +173,7 @@ def test_a_row_has_every_contender(tmp_path: Path) -> None:
     assert limit["bytes_per_second"] > 0
 
 
+@pytest.mark.wide
 def test_a_tool_that_ends_is_left_out(tmp_path: Path) -> None:
     with ExitStack() as stack:
         tools = Tools(Rows("none", 1, (2,)), tmp_path, ["ours"], stack)

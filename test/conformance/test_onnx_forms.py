@@ -11,6 +11,7 @@ import pytest
 from conformance import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.errors import ModelImportError
+from wide import wide_combinations
 
 BOXES = 12
 
@@ -29,7 +30,7 @@ def both(text: str, *arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return iree.winograd.load(program, "local-sync")(*arguments), expected
 
 
-@pytest.mark.parametrize(("threshold", "most"), [(0.0, BOXES), (0.5, 3), (2.0, BOXES)])
+@pytest.mark.parametrize(("threshold", "most"), [(0.5, 3), *wide_combinations([(0.0, BOXES), (2.0, BOXES)])])
 def test_boxes_with_a_least_score(threshold: float, most: int) -> None:
     generator = np.random.default_rng(0)
     corners = generator.uniform(0, 1, (1, BOXES, 2))
