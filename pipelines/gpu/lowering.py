@@ -140,7 +140,8 @@ def _implicit_gemm(
 def _multiply_add(launcher: Launcher, group: ConvolutionGroup, schedule: GemmSchedule) -> ConvolutionLowering:
     packing = MultiplyAddPacking(group.shape, schedule)
     channels = launcher.target.transform_channels(group.shape.transform_size)
-    return ProductLowering(launcher, group, MultiplyAddProduct(packing, channels))
+    product = MultiplyAddProduct(packing, channels, launcher.target.float_register)
+    return ProductLowering(launcher, group, product)
 
 
 def _split(launcher: Launcher, group: ConvolutionGroup, schedule: WarpSchedule) -> ConvolutionLowering:

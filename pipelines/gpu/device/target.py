@@ -87,6 +87,8 @@ class GpuTarget:
     """What is known of IREE's own code for it."""
     orders_steps: bool = False
     """Whether its compiler would spill registers unless kernels say where it may not move instructions to."""
+    float_register: str | None = None
+    """LLVM's name of registers of floats, where kernels say that sums are there before they are stored."""
     tile_limits: TileLimits | None = None
     """What its compiler has registers for, where that is known."""
 
@@ -127,6 +129,7 @@ class GpuTarget:
                 reductions_race=target.backend == "vulkan-spirv",
             ),
             orders_steps=_orders_steps(target, name),
+            float_register=_float_register(target, name),
             tile_limits=_tile_limits(target, name),
         )
 
@@ -162,6 +165,7 @@ class GpuTarget:
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
             ),
             self.orders_steps and other.orders_steps,
+            self.float_register if self.float_register == other.float_register else None,
             reduce(TileLimits.least, limits) if limits else None,
         )
 
@@ -170,6 +174,13 @@ def _orders_steps(target: ExecutableTarget, architecture: str) -> bool:
     """LLVM's for RDNA, where a thread has 256 registers; CDNA has as many again for sums."""
     family = amd_family(architecture)
     return target.backend == "rocm" and family is not None and not family.is_cdna
+
+
+def _float_register(target: ExecutableTarget, architecture: str) -> str | None:
+    """LLVM moves products behind the branch of a result that may not exist, and keeps what they are of."""
+    if target.backend == "cuda":
+        return "f"
+    return "v" if _orders_steps(target, architecture) else None
 
 
 def _tile_limits(target: ExecutableTarget, architecture: str) -> TileLimits | None:

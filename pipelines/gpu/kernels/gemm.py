@@ -53,6 +53,8 @@ class MultiplyAddProduct:
     packing: MultiplyAddPacking
     transform_channels: int = QUAD
     """Of a thread of the input transform."""
+    float_register: str | None = None
+    """As `GpuTarget` has it."""
 
     @property
     def walking_workgroups(self) -> None:
@@ -88,6 +90,7 @@ class MultiplyAddProduct:
             lambda r, column: filters.load(filter_origin + r * packing.padded_filters + column),
             store,
             filters.computed,
+            float_register=self.float_register,
         )
 
     def _packed_rows(self, left: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
@@ -152,10 +155,12 @@ def emit_product(
     element: ir.Type,
     *,
     left_by_rows: bool = True,
+    float_register: str | None = None,
 ) -> None:
     """Emits one workgroup's block of a matrix product, `reduction` long, a multiple of the schedule's block.
 
-    Operands and sums are of type `element`. Long sums are added in blocks.
+    Operands and sums are of type `element`. Long sums are added in blocks. Where the compiler can be told so,
+    sums are in registers of LLVM's name `float_register` before any is stored.
 
     `left_rows` is asked once per thread for what loads four rows, from the given row of the block on: four
     quads along the reduction with `left_by_rows`, else at four positions of the reduction one of rows each.
@@ -231,8 +236,8 @@ def emit_product(
     else:
         final = Index(0).value
     sums = tiling.multiply(left_shared, right_shared, Index(final), sums)
-    if schedule.ordered_steps is not None:
-        sums = [computed_here(each) for each in sums]
+    if float_register is not None:
+        sums = computed_here(sums, float_register)
     for row, column, quad in tiling.results(sums):
         store(row, column, quad)
 

@@ -23,6 +23,7 @@ from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import predict
+from ptxas import spilled_bytes
 from scheduled_program import F2X2, ScheduledProgram
 from wide import wide, wide_combinations
 
@@ -226,3 +227,13 @@ def test_split_tiles_whose_transforms_spill_are_chosen_only_by_request(
     assert predict(problem, space, 6)
     assert [space.target.transform_channels(size) for size in (36, 64)] == [4, 2]
     assert space.target.transform_channels(36, parts=2) == 2
+
+
+@pytest.mark.parametrize("architecture", ["sm_90a", *wide(["sm_80"])])
+def test_results_of_cuda_that_may_not_exist_spill_no_registers(architecture: str, tmp_path: Path) -> None:
+    """Half of a thread's columns are behind the last of 36: their multiply-adds aren't moved there."""
+    program = ScheduledProgram(
+        (56, 56), 24, 36, (1, 1), (1, 1), (1, 1), batch=4, schedule=GemmSchedule(128, 64, 16)
+    )
+    program.kernels(architecture, tmp_path)
+    assert set(spilled_bytes(tmp_path, architecture).values()) == {0}
