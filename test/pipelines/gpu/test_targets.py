@@ -122,8 +122,10 @@ def test_limits_are_read_from_the_target() -> None:
         "max_workgroup_counts = [2147483647, 65535, 1024]>"
     )
     cuda = GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text))
-    assert cuda == GpuTarget(256, 32768, "nvvm.minctasm", max_workgroups=(2**31 - 1, 65535, 1024))
-    assert cuda.least(GpuTarget(256, 32768)).max_workgroups == (65535, 65535, 1024)
+    counts = (2**31 - 1, 65535, 1024)
+    assert cuda == GpuTarget(256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f")
+    least = cuda.least(GpuTarget(256, 32768))
+    assert (least.max_workgroups, least.float_register) == ((65535, 65535, 1024), None)
     vulkan = GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", ""))
     assert vulkan == GpuTarget(128, 16384, iree_code=IreeCode(reductions_race=True))
 
