@@ -138,7 +138,8 @@ class _Prepared:
 def our_calls(program: Path, image: Any, threads: int) -> list[Contender]:
     """Calls through `load` on an array where numpy puts large ones, 16 bytes into a page, and aligned."""
     import numpy as np
-    from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, load
+    from iree.winograd.loading.device import BUFFER_ALIGNMENT
+    from iree.winograd.loading.runtime import load
 
     loaded = load(program, threads=threads)
     contenders = []

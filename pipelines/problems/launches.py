@@ -70,8 +70,7 @@ class Copy:
 
 Command: TypeAlias = Launch | Fill | Copy
 
-_COMMANDS = {"launch": Launch, "fill": Fill, "copy": Copy}
-_NAMES = {kind: name for name, kind in _COMMANDS.items()}
+_NAMES = {Launch: "launch", Fill: "fill", Copy: "copy"}
 
 
 @dataclass(frozen=True)

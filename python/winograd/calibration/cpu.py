@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.loading.runtime import BUFFER_ALIGNMENT, LoadedProgram, load
+from iree.winograd.loading.device import BUFFER_ALIGNMENT
+from iree.winograd.loading.runtime import LoadedProgram, load
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.machines.host import physical_cores
 from iree.winograd.pipelines.machines.model import CacheLevel, CpuMachine

@@ -31,6 +31,9 @@ from iree.winograd.pipelines.machines.host import available_processors, physical
 from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
 
+BUFFER_ALIGNMENT = 64
+"""Bytes; compiled code relies on it."""
+
 RUNTIME_ERRORS = (IndexError, RuntimeError, ValueError)
 """What the runtime's Python package raises, by the status that its C API returns."""
 

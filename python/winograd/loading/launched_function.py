@@ -13,16 +13,13 @@ import torch
 from iree.winograd.cuda.driver import CudaDriver, CudaError
 from iree.winograd.cuda.launch_graph import LaunchGraph
 from iree.winograd.errors import CallError
-from iree.winograd.loading.device import RUNTIME_ERRORS
+from iree.winograd.loading.device import BUFFER_ALIGNMENT, RUNTIME_ERRORS
 from iree.winograd.loading.launchable import Launchable
 from iree.winograd.pipelines.problems.launches import Memory, ResultPlace
 from torch.utils.dlpack import from_dlpack
 
 Order = tuple[int, ...]
 """A tensor's dimensions from the outermost in memory to the innermost."""
-
-ALIGNMENT = 64
-"""Of the first byte of a tensor, as code that IREE generates relies on."""
 
 TYPES: Mapping[str, torch.dtype] = MappingProxyType(
     {
@@ -151,7 +148,11 @@ class _Argument:
 
     def take(self, tensor: torch.Tensor) -> torch.Tensor:
         """`tensor`, or a copy of it, in memory as kernels read it."""
-        if tensor.stride() == self._dense and self._is_read_only and tensor.data_ptr() % ALIGNMENT == 0:
+        if (
+            tensor.stride() == self._dense
+            and self._is_read_only
+            and tensor.data_ptr() % BUFFER_ALIGNMENT == 0
+        ):
             return tensor
         taken = in_memory_order(tensor, self._order)
         if taken.data_ptr() == tensor.data_ptr():
@@ -206,4 +207,4 @@ def in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:
     if order is not None:
         tensor = tensor.permute(order)
     tensor = tensor.contiguous()
-    return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
+    return tensor if tensor.data_ptr() % BUFFER_ALIGNMENT == 0 else tensor.clone()

@@ -26,7 +26,13 @@ from iree.runtime import version
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading import vulkan_features
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
-from iree.winograd.loading.device import RUNTIME_ERRORS, BorrowedArrays, Device, open_device
+from iree.winograd.loading.device import (
+    BUFFER_ALIGNMENT,
+    RUNTIME_ERRORS,
+    BorrowedArrays,
+    Device,
+    open_device,
+)
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
 from iree.winograd.loading.gpu_calls import GpuCalls, is_on_cuda
 from iree.winograd.loading.launchable import Launchable
@@ -56,10 +62,6 @@ from iree.winograd.pipelines.problems.reflection import (
     UNALIGNED_KEY,
 )
 from iree.winograd.targets import driver_name
-
-BUFFER_ALIGNMENT = 64
-"""Bytes; compiled code relies on it."""
-
 
 _LESSER = {"x86_64": ' such as target="cpu:x86-64-v3" or "cpu:x86-64"'}
 """Processors that most programs run on, by the architecture."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pytest
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
+from iree.winograd.loading.device import BUFFER_ALIGNMENT
 from iree.winograd.pipelines.problems.reflection import UNALIGNED_KEY
 from wide import wide, wide_combinations
 

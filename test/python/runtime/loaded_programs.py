@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.loading.runtime import BUFFER_ALIGNMENT
+from iree.winograd.loading.device import BUFFER_ALIGNMENT
 
 Array = npt.NDArray[np.float32]
 
