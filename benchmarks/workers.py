@@ -21,13 +21,12 @@ from iree import runtime
 from iree.runtime import _binding as binding
 from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.device import Device
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.tuning.measuring.bound_program import BoundProgram
 
 from benchmarks.convolutions import resnet_layers
 from benchmarks.isolation import answer_task, run_isolated
 from benchmarks.timing import Contender, time_interleaved
-
-_WORKER_MEMORY = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def _open(task: Task) -> Device:
         f"--task_topology_group_count={0 if task.pinned else task.threads}",
         f"--task_topology_max_group_count={task.threads}",
         f"--task_worker_spin_us={task.spin}",
-        f"--task_worker_local_memory={_WORKER_MEMORY}",
+        f"--task_worker_local_memory={WORKER_MEMORY}",
     )
     hal = binding.create_hal_driver("local-task").create_default_device(allocators=["caching"])
     return Device(

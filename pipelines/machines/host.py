@@ -7,6 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from .quota import processor_quota
+from .units import MEBIBYTE
+
+WORKER_MEMORY = 2 * MEBIBYTE
+"""Of its own that each worker of a CPU gets from `load`, so that a workgroup may not need more."""
 
 _TOPOLOGY = "/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list"
 

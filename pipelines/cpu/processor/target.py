@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.emission.numbers.known import Numbers, numbers_of
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 
 from .instruction_set import InstructionSet
@@ -50,8 +51,11 @@ class CpuTarget:
 
     @property
     def workgroup_bytes(self) -> int:
-        """What the arrays of a workgroup may take: L2, but for bytes skipped to begin each on a line."""
-        return self.l2_bytes - KIBIBYTE
+        """What the arrays of a workgroup may take, but for bytes skipped to begin each on a line.
+
+        That is L2, which IREE's runtime gives a worker, or what `load` does where that is less.
+        """
+        return min(self.l2_bytes, WORKER_MEMORY) - KIBIBYTE
 
     @staticmethod
     def of(cpu: str, features: str, instruction_set: InstructionSet = X86_64) -> CpuTarget:

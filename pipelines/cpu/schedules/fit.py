@@ -343,4 +343,4 @@ def _lanes_misfit(vector_width: int, shape: ConvolutionShape, target: CpuTarget)
 def _memory_misfit(needed: int, target: CpuTarget) -> Reason | None:
     if needed <= target.workgroup_bytes:
         return None
-    return f"a workgroup needs {needed} bytes, but has {target.workgroup_bytes} of the L2 cache"
+    return f"a workgroup needs {needed} bytes, but has {target.workgroup_bytes} of its own"

@@ -27,7 +27,7 @@ from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.element_types import ElementType, type_of_dtype
 from iree.winograd.loading.process_changes import ProcessChange, allowed_changes
 from iree.winograd.loading.staging_memory import StagingMemory
-from iree.winograd.pipelines.machines.host import available_processors, physical_cores
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY, available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
 from iree.winograd.targets import driver_name
 
@@ -218,10 +218,6 @@ def _reporting(device: str) -> Iterator[None]:
     except RUNTIME_ERRORS as error:
         drivers = ", ".join(sorted(runtime.query_available_drivers()))
         raise LoadError(f"no device {device!r} (drivers: {drivers}): {error}") from error
-
-
-WORKER_MEMORY = 2 << 20
-"""Bytes of a worker's own memory: as much as kernels may need, also where the L2 cache's size isn't known."""
 
 
 KEPT_MEMORY_VARIABLES = {"MALLOC_TRIM_THRESHOLD_": str(GIBIBYTE), "MALLOC_MMAP_THRESHOLD_": str(GIBIBYTE)}

@@ -18,8 +18,9 @@ import iree.runtime
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.errors import CallError
-from iree.winograd.loading.device import KEPT_MEMORY_VARIABLES, WORKER_MEMORY
+from iree.winograd.loading.device import KEPT_MEMORY_VARIABLES
 from iree.winograd.loading.runtime import load
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.running.cuda_events import cuda_events
 from iree.winograd.targets import driver_name
 

@@ -44,7 +44,7 @@ def test_what_fits_is_taken(schedule: WinogradSchedule | DirectSchedule | Depthw
         (WINOGRAD, {"register_tiles": 3}, "register_tiles 3 must divide tile_block 8"),
         (WINOGRAD, {"register_vectors": 5}, "blocks of 40 channels exceed the 32 that there are"),
         (WINOGRAD, {"vector_width": 16}, "vectors of 16 lanes exceed the target's of 8"),
-        (WINOGRAD, {"tile_block": 512}, "a workgroup needs .* bytes, but has 261120 of the L2 cache"),
+        (WINOGRAD, {"tile_block": 512}, "a workgroup needs .* bytes, but has 261120 of its own"),
         (DIRECT, {"pixel_block": 13}, "pixel_block 13 exceeds the 12 outputs of a row"),
         (DIRECT, {"register_pixels": 9}, "register_pixels 9 exceeds pixel_block 8"),
         (DIRECT, {"row_block": 1000}, "a workgroup needs .* bytes"),

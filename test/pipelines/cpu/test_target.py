@@ -9,6 +9,7 @@ from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86_64
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 
 AVX512 = "+avx2,+fma,+avx512f"
@@ -52,6 +53,12 @@ def test_neon_has_vectors_of_four_whatever_else_there_is() -> None:
     assert not CpuTarget.of("cortex-a76", "+neon,+fullfp16", AARCH64).rounds_bf16
     with pytest.raises(ValueError, match="no code runs on AArch64 and x86-64"):
         CpuTarget.least(target, CpuTarget.of("haswell", "+avx2"))
+
+
+@pytest.mark.parametrize("cpu", ["apple-m1", "apple-m2", "neoverse-v1"])
+def test_workgroups_need_no_more_memory_than_load_gives_them(cpu: str) -> None:
+    target = CpuTarget.of(cpu, "", AARCH64)
+    assert target.workgroup_bytes < min(target.l2_bytes, WORKER_MEMORY)
 
 
 def test_only_programs_for_linux_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
