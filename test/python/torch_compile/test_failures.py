@@ -186,4 +186,4 @@ def test_warnings_may_be_errors(images: torch.Tensor, monkeypatch: pytest.Monkey
     with warnings.catch_warnings():
         warnings.simplefilter("error", FallbackWarning)
         with pytest.raises(torch._dynamo.exc.BackendCompilerFailed, match="out of luck"):
-            compiled(small_network(), cache=False)(images)
+            compiled(small_network(), fallback="eager", cache=False)(images)
