@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, prod
 from typing import TYPE_CHECKING
 
+from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import is_padded_with_infinity
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -71,6 +72,8 @@ class Chooser:
         given = given_error(precision, self.max_relative_error)
         asked = error_limit(problem, self.space, given, self.output_tile)
         candidates = self._candidates(problem, asked, ignore, precision)
+        if _fails_in_iree(layer, problem):
+            candidates = tuple(each for each in candidates if not each.implementation.is_left_to_iree)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
         limit = attainable_limit(problem, asked, candidates)
@@ -168,6 +171,18 @@ class Chooser:
             *measured,
             *(candidate for candidate in predicted if candidate.implementation.arithmetic not in known),
         )
+
+
+def _fails_in_iree(layer: Layer, problem: ConvolutionProblem) -> bool:
+    """Whether IREE alone doesn't compile a layer for CUDA or HIP: one tap of a constant of one number.
+
+    What it makes of it is a product by a scalar that it fails to distribute.
+    """
+    return (
+        layer.kind == "convolution"
+        and prod(problem.kernel_size) == 1
+        and uniform_constant(layer.operation.operands[1]) is not None
+    )
 
 
 def choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:

@@ -238,6 +238,13 @@ def test_layers_are_left_to_irees_code_that_is_predicted_to_be_faster() -> None:
     assert not elsewhere.iree_stage_seconds(left)
 
 
+def test_layers_that_irees_code_fails_on_are_not_left_to_it() -> None:
+    """Of one tap whose filter is a single number, as those of `problem_text`: "failed to distribute"."""
+    layer = "1x7x7x512->2048 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    compiled = compiled_for(problem_text(ConvolutionProblem.parse(layer)), "gfx1201")
+    assert len(compiled.layers) == 1
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize(
     ("layer", "target"),

@@ -71,11 +71,11 @@ def test_two_scatters_write_in_one_of_two_computed_tensors() -> None:
     assert first[0, 0] == b[0], "the second scatter wrote in what the first one has"
 
 
-def refused(program: str, folder: Path) -> str:
+def refused(program: str, folder: Path, target: str = "cpu:haswell", phase: str = "stream") -> str:
     """What the compiler says of a program that it fails on, in a process that may end by a signal."""
     source = folder / "program.mlir"
     source.write_text(program)
-    command = [stock_tool("iree-compile"), source, *target_flags("cpu:haswell"), "--compile-to=stream"]
+    command = [stock_tool("iree-compile"), source, *target_flags(target), f"--compile-to={phase}"]
     failed = subprocess.run([*command, "-o", folder / "out"], capture_output=True, text=True, check=False)
     assert failed.returncode != 0
     return failed.stderr
@@ -122,6 +122,23 @@ def test_a_transposition_of_one_of_several_results_becomes_an_invalid_operation(
         return %y, %r#1 : tensor<1x6x7x4xf32>, tensor<1x4x6x7xf32>
       }"""
     assert "expected number of yield values (2)" in refused(program, tmp_path)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx1201"])
+def test_one_tap_whose_filter_is_one_number_does_not_compile(target: str, tmp_path: Path) -> None:
+    """`winograd-select-algorithm` doesn't leave such a layer."""
+    program = """
+      func.func @main(%x: tensor<1x7x7x512xf32>) -> tensor<1x7x7x2048xf32> {
+        %w = arith.constant dense<0.5> : tensor<1x1x512x2048xf32>
+        %zero = arith.constant 0.0 : f32
+        %e = tensor.empty() : tensor<1x7x7x2048xf32>
+        %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x7x7x2048xf32>) -> tensor<1x7x7x2048xf32>
+        %r = linalg.conv_2d_nhwc_hwcf
+          ins(%x, %w : tensor<1x7x7x512xf32>, tensor<1x1x512x2048xf32>)
+          outs(%z : tensor<1x7x7x2048xf32>) -> tensor<1x7x7x2048xf32>
+        return %r : tensor<1x7x7x2048xf32>
+      }"""
+    assert "failed to distribute" in refused(program, tmp_path, target, "executable-targets")
 
 
 def test_a_part_of_an_argument_is_moved_within_it() -> None:

@@ -141,9 +141,14 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
         ("cpu:no-such", "'no-such' is not a recognized processor"),
         ("vulkan:no-such", r"Unknown .* target 'no-such'"),
         ("cuda:no-such", r"Unknown .* target 'no-such'"),
+        ("hip:gfx1102", r"Unknown ROCM target 'gfx1102': compile for Vulkan, vulkan:rdna3, and run"),
+        ("hip:gfx1030", "vulkan:rdna2"),
+        ("hip:gfx1010", "vulkan:rdna1"),
+        ("hip:gfx906", r"Unknown ROCM target 'gfx906'$"),
+        ("hip:abacus", r"Unknown ROCM target 'abacus'$"),
     ],
 )
-def test_targets_that_would_crash_iree(target: str, message: str) -> None:
+def test_targets_that_iree_does_not_know(target: str, message: str) -> None:
     with pytest.raises(winograd.InvalidOptionError, match=message):
         winograd.compile(ADD, target=target)
 

@@ -16,7 +16,7 @@ from iree.winograd.compiling.compilation import Compilation, session_flags
 from iree.winograd.compiling.flag_name import flag_name
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
 from iree.winograd.compiling.phases import Stages
-from iree.winograd.compiling.target_crash import find_crash
+from iree.winograd.compiling.unknown_target import find_unknown_target
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.report.file import ReportFileError
 from iree.winograd.targets import spelled_out
@@ -26,7 +26,7 @@ def take_flags(session: api.Session, flags: Sequence[str], set_flags: Callable[.
     """Give `session` those of `flags` that are IREE's, by its own `set_flags`, and note ours.
 
     Raises ValueError for flags that aren't known, values that they don't take, files that aren't there and
-    targets that IREE crashes on.
+    targets that IREE doesn't know.
     """
     own = tuple(filter(is_own, flags))
     others = spelled_out([flag for flag in flags if not is_own(flag)])
@@ -35,8 +35,8 @@ def take_flags(session: api.Session, flags: Sequence[str], set_flags: Callable[.
         check_option_files(parse_command_line(all_own).options, _warn)
     except (FlagError, OptionFileError) as error:
         raise ValueError(f"Error parsing flags:\n  {error}") from None
-    if crash := find_crash(others):
-        raise ValueError(crash)
+    if unknown := find_unknown_target(others):
+        raise ValueError(unknown)
     set_flags(session, *others)
     session.winograd_flags = all_own
 

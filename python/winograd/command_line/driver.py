@@ -34,7 +34,7 @@ from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
 from iree.winograd.compiling.phases import PHASES, REWRITE_PHASE, Stages
-from iree.winograd.compiling.target_crash import find_crash
+from iree.winograd.compiling.unknown_target import find_unknown_target
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import import_no_other_dialects, ir
 from iree.winograd.errors import WinogradError
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None, front: Front | None = None) -> 
     except _NothingToRewriteError as error:
         _print_warning(f"--{ENABLE} has no effect: {error}")
         return _leave_to_stock_tool(command_line)
-    if crash := find_crash(command_line.library):
-        _print_diagnostic(Diagnostic("error", crash))
+    if unknown := find_unknown_target(command_line.library):
+        _print_diagnostic(Diagnostic("error", unknown))
         return 1
     try:
         check_option_files(command_line.options, _print_warning)

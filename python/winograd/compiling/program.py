@@ -20,7 +20,7 @@ from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.compiling.phases import Stages
-from iree.winograd.compiling.target_crash import find_crash
+from iree.winograd.compiling.unknown_target import find_unknown_target
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError, InvalidOptionError
@@ -170,7 +170,7 @@ def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
 def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
     """A session of the compiler with `flags` and those that `options` imply.
 
-    Raises `InvalidOptionError` for flags that aren't known, or that IREE crashes on, and for ours.
+    Raises `InvalidOptionError` for flags and targets that aren't known, and for flags of ours.
     """
     if own := next((flag for flag in flags if flag.lstrip("-").startswith(_OWN_FLAGS)), None):
         raise InvalidOptionError(f"{own} is a flag of the command: in Python it is an option, a keyword")
@@ -181,8 +181,8 @@ def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api
         session.set_flags(*implied, *flags)
     except ValueError as error:
         raise InvalidOptionError(" ".join(str(error).split())) from None
-    if crash := find_crash(flags):
-        raise InvalidOptionError(crash)
+    if unknown := find_unknown_target(flags):
+        raise InvalidOptionError(unknown)
     return session
 
 

@@ -1,20 +1,24 @@
-"""Whether IREE ends its process on the names of targets that it is given."""
+"""Names of targets that IREE doesn't know."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 from functools import cache
 
 from iree.winograd.compiling.embedding import stock_tool
+from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.targets import KNOWN_TARGET_FLAGS
+
+_ROCM_CHIP = re.compile(r"Unknown ROCM target '(\w+)'")
 
 
 @cache
-def find_crash(flags: tuple[str, ...]) -> str | None:
-    """What IREE says before it crashes on `flags`, those of `iree-compile`, or None.
+def find_unknown_target(flags: tuple[str, ...]) -> str | None:
+    """What IREE says of a target that it doesn't know among `flags`, those of `iree-compile`, or None.
 
-    Names of targets that it doesn't know end its process. So flags that may hold such names are tried in
-    another one, on a program of nothing, which takes 20 ms.
+    Most of such names end its process. So flags that may hold one are tried in another process, on a program
+    of nothing, which takes 20 ms.
     """
     if not any("target" in flag and flag.lstrip("-") not in KNOWN_TARGET_FLAGS for flag in flags):
         return None
@@ -26,6 +30,8 @@ def find_crash(flags: tuple[str, ...]) -> str | None:
         check=False,
     )
     said, _, _ = trial.stderr.decode(errors="replace").partition("Please report issues")
+    if unknown := _ROCM_CHIP.search(said):
+        return unknown[0] + _by_vulkan(unknown[1])
     if trial.returncode >= 0:
         # LLVM crashes later on: its code for no x86-64 processor in particular lacks 64 bits.
         if "Unknown CPU for target architecture x86_64" not in said:
@@ -33,3 +39,12 @@ def find_crash(flags: tuple[str, ...]) -> str | None:
         said, _, _ = said.partition(" (ignoring processor)")
     lines = said.strip().splitlines() or ["IREE crashes on these flags"]
     return lines[-1].removeprefix("<unknown>:0: error: ")
+
+
+def _by_vulkan(chip: str) -> str:
+    """What programs for a chip that IREE has no ROCm code for may be compiled for, if anything."""
+    family = amd_family(chip)
+    if family is None or family.is_cdna:
+        return ""
+    name = "rdna1" if chip.startswith("gfx101") else family.name.lower()
+    return f": compile for Vulkan, vulkan:{name}, and run the program by the GPU's Vulkan driver"
