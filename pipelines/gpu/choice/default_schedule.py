@@ -81,6 +81,9 @@ SMALL_RDNA_SCHEDULES = (
     GemmSchedule(32, 32, 16, thread_rows=8, thread_columns=4),
 )
 """For RDNA, of one warp: shared memory bounds threads of fewer sums."""
+DUAL_ISSUING_THREADS = 32
+"""Of a workgroup for RDNA 3 by Vulkan, which is one warp then: a thread does two multiply-adds at a time
+whose operands are in different banks of registers. In larger workgroups' warps of 64 it does one."""
 MFMA_GEMM_SCHEDULES = (
     MfmaGemmSchedule(128, 128, 16),
     MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4),
@@ -225,7 +228,12 @@ def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedul
         # Matrix units' schedules have room for two warps.
         if target.matrix_unit == MFMA and not has_two_waves(schedule, machine):
             continue
-        yield replace(schedule, ordered_steps=1) if target.orders_steps else schedule
+        if target.orders_steps:
+            yield replace(schedule, ordered_steps=1)
+        elif family is AmdFamily.RDNA3 and schedule.threads == DUAL_ISSUING_THREADS:
+            yield replace(schedule, alternating_rows=2)
+        else:
+            yield schedule
     if target.matrix_unit == MFMA:
         yield from MFMA_GEMM_SCHEDULES
 

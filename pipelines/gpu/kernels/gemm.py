@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 
 from iree.winograd.dialect.algebra.numerics import SUM_BLOCK, summed_block
 from iree.winograd.dialect.bindings import arith, ir, scf, vector
@@ -292,7 +293,7 @@ class _ThreadTiling:
 
         def add(quads: _Quads) -> None:
             rows = (lane(quad, i) for quad in quads[0] for i in range(QUAD))
-            multiply_add_block(rows, quads[1], sums)
+            multiply_add_block(rows, quads[1], sums, alternating_rows=self._schedule.alternating_rows or 1)
 
         if ordered is None:
             for r in range(steps):
@@ -316,12 +317,17 @@ class _ThreadTiling:
 
 
 def multiply_add_block(
-    rows: Iterable[ir.Value], column_quads: Sequence[ir.Value], sums: list[ir.Value], first: int = 0
+    rows: Iterable[ir.Value],
+    column_quads: Sequence[ir.Value],
+    sums: list[ir.Value],
+    first: int = 0,
+    alternating_rows: int = 1,
 ) -> None:
-    """Adds the products of all rows and columns to the quads of sums from `first` on, row by row."""
-    for i, row in enumerate(rows):
-        factor = broadcast(row, QUAD)
-        for j, quad in enumerate(column_quads):
+    """Adds the products of all rows and columns to the quads of sums from `first` on, some rows by turns."""
+    numbered = iter(enumerate(rows))
+    while together := list(islice(numbered, alternating_rows)):
+        factors = [(i, broadcast(row, QUAD)) for i, row in together]
+        for (j, quad), (i, factor) in product(enumerate(column_quads), factors):
             position = first + i * len(column_quads) + j
             sums[position] = vector.fma(factor, quad, sums[position])
 

@@ -28,7 +28,8 @@ class GemmSchedule(RunningSumSchedule):
     `thread_rows` x `thread_columns` sums. With several `reduction_parts` as many workgroups each sum a part
     of the reduction, and the kernel of the output transform adds the parts. After so many `ordered_steps`
     along the reduction the compiler of a target that can be told so moves nothing; a step's operands are
-    loaded in the one before.
+    loaded in the one before. Multiply-adds of so many `alternating_rows` take turns, quad by quad: units that
+    do two at a time need operands of different ones.
 
     Raises ValueError for sizes that are not positive, blocks that don't divide into such parts, and those
     that the threads can't load in equal shares.
@@ -43,6 +44,7 @@ class GemmSchedule(RunningSumSchedule):
     thread_columns: int = 8
     reduction_parts: int = 1
     ordered_steps: int | None = None
+    alternating_rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

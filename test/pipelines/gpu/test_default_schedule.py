@@ -120,6 +120,24 @@ def test_all_classes_of_schedules_have_all_rows() -> None:
     assert SCHEDULE_KINDS.keys() == STAGE_SECONDS.keys() == lowered
 
 
+@pytest.mark.parametrize(
+    ("architecture", "orders_steps", "alternating"),
+    [("rdna3", False, {32: 2, 64: None}), ("rdna4", False, {32: None}), ("gfx1100", True, {32: None})],
+)
+def test_rows_alternate_where_a_thread_does_two_multiply_adds_at_a_time(
+    architecture: str, orders_steps: bool, alternating: dict[int, int | None]
+) -> None:
+    """By the threads of a workgroup; LLVM finds pairs itself."""
+    target = GpuTarget(1024, 64 << 10, architecture=architecture, orders_steps=orders_steps)
+    machine = GpuBackend(target).default_machine
+    found = {
+        each.threads: each.alternating_rows
+        for each in schedules(_shape(1, 14, 256, (2, 2)), target, machine)
+        if isinstance(each, GemmSchedule)
+    }
+    assert found.items() >= alternating.items()
+
+
 def test_amds_kernels_have_registers_and_waves() -> None:
     """LLVM spills in the fused kernel's large threads where it unrolls the loop over channels."""
     rdna = GpuTarget(1024, 64 << 10, architecture="gfx1200", orders_steps=True)

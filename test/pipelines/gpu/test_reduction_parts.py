@@ -1,4 +1,4 @@
-"""Products whose reduction several workgroups share, and of 16 x 8 a thread, on Vulkan against float64."""
+"""Products whose reduction several workgroups share, of 16 x 8 a thread, and of one warp, against float64."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from wide import batches, wide
 
 PARTS = GemmSchedule(32, 32, 16, 4, 4, reduction_parts=4)
 LARGE = GemmSchedule(128, 128, 8, thread_rows=16)
+ONE_WARP = GemmSchedule(64, 32, 16, alternating_rows=2)
 PROGRAMS = [
     # Output tile 1: a matrix product of few rows, padding, strides and groups; others; a dynamic batch.
     ScheduledProgram((5,), 200, 70, (1,), (1,), (1,), schedule=PARTS),
@@ -25,10 +26,11 @@ PROGRAMS = [
     ScheduledProgram((7, 7), 16, 8, (3, 3), (2, 2), (3, 3), batch=3, dynamic_batch=True, schedule=PARTS),
     ScheduledProgram((7, 7), 48, 16, (3, 3), (2, 2), (3, 3), groups=2, schedule=PARTS),
     ScheduledProgram((9, 8), 18, 140, (3, 3), (2, 2), (3, 3), batch=11, schedule=LARGE),
+    ScheduledProgram((9, 8), 34, 70, (3, 3), (2, 2), (3, 3), batch=3, schedule=ONE_WARP),
 ]
 
 
-@pytest.mark.parametrize("programs", batches(PROGRAMS, [PROGRAMS[0], PROGRAMS[5]]))
+@pytest.mark.parametrize("programs", batches(PROGRAMS, [PROGRAMS[0], PROGRAMS[5], PROGRAMS[-1]]))
 @pytest.mark.parametrize("constant_filter", [True, *wide([False])])
 def test_agrees_with_float64(
     programs: list[ScheduledProgram], constant_filter: bool, gpu_target: str, gpu_device: str
