@@ -15,7 +15,7 @@ import pytest
 import torch
 from agreement import expect_within
 from convolution_program import Program, compile_rewritten
-from host import HAS_AVX512
+from host import HOST
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
@@ -33,8 +33,7 @@ pytestmark = pytest.mark.this_machine
 
 UNIT = "+amx-tile,+amx-bf16"
 TARGET = CpuTarget.of("sapphirerapids", f"+avx2,+fma,+avx512f,{UNIT}")
-PROCESSOR = "sapphirerapids" if HAS_AVX512 else "haswell"
-FLAGS = [f"--iree-llvmcpu-target-cpu={PROCESSOR}", f"--iree-llvmcpu-target-cpu-features={UNIT}"]
+FLAGS = [f"--iree-llvmcpu-target-cpu={HOST.cpu}", f"--iree-llvmcpu-target-cpu-features={UNIT}"]
 
 
 @pytest.fixture(autouse=True)

@@ -25,6 +25,8 @@ from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+pytestmark = pytest.mark.this_machine
+
 AVX512 = "+avx2,+fma,+avx512f"
 UNIT = f"{AVX512},+amx-tile,+amx-bf16"
 TARGET = CpuTarget.of("sapphirerapids", UNIT)
@@ -94,8 +96,6 @@ def test_agrees_with_float64(program: SplitProgram) -> None:
 REFUSING = """
 import ctypes, struct, sys
 import iree.winograd, numpy as np
-
-pytestmark = pytest.mark.this_machine
 
 # Of the system call that asks for the unit, the number is 158, the first argument 0x1023.
 load, equal, answer = 0x20, 0x15, 0x06
