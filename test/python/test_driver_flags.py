@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from driver_run import TARGET, run
-from iree.winograd.command_line.flags import OWN_FLAGS
+from iree.winograd.command_line.flags import OWN_FLAGS, FlagError, parse_command_line
 from iree.winograd.command_line.stock_flags import takes_next_argument
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.compiling.embedding import stock_tool
@@ -29,44 +29,54 @@ def test_our_flags_in_a_response_file(tmp_path: Path) -> None:
     assert "iree-winograd-output-tile" in outcome.stderr
 
 
+BAD_VALUES = [
+    ("output-tile=9", "for the --iree-winograd-output-tile option: must be auto or 1 to 8, got '9'"),
+    ("output-tile=0", "for the --iree-winograd-output-tile option: must be auto or 1 to 8, got '0'"),
+    (
+        "fold-filters=never",
+        "for the --iree-winograd-fold-filters option: must be auto, compile or load, got 'never'",
+    ),
+    ("remarks=maybe", "must be true or false, got 'maybe'"),
+    ("deny-layers=1,,2", "for the --iree-winograd-deny-layers option: must be patterns, got '1,,2'"),
+    ("deny-layers", "for the --iree-winograd-deny-layers option: requires a value!"),
+    ("threads=0", "for the --iree-winograd-threads option: must be auto or a positive integer, got '0'"),
+    ("threads=-1", "for the --iree-winograd-threads option: must be auto or a positive integer, got '-1'"),
+    ("threads=many", "must be auto or a positive integer, got 'many'"),
+    ("threads", "for the --iree-winograd-threads option: requires a value!"),
+    (
+        "max-relative-error=0",
+        "for the --iree-winograd-max-relative-error option: must be auto or a positive number, got '0'",
+    ),
+    ("max-relative-error=-1e-6", "must be auto or a positive number, got '-1e-6'"),
+    ("max-relative-error=nan", "a positive number, got 'nan'"),
+    ("max-relative-error=small", "a positive number, got 'small'"),
+    (
+        "report=report.md",
+        "for the --iree-winograd-report option: must be an .html or .txt or .json file, got 'report.md'",
+    ),
+    (
+        "report=report.json --split-input-file",
+        "report option: it is on one program, but --split-input-file makes several",
+    ),
+]
+
+
+@pytest.mark.parametrize(("flag", "message"), BAD_VALUES)
+def test_bad_values_of_our_flags(flag: str, message: str) -> None:
+    arguments = [*TARGET, ENABLE, "add.mlir", "-o", "out.vmfb", *f"--iree-winograd-{flag}".split()]
+    with pytest.raises(FlagError, match=re.escape(message)):
+        parse_command_line(arguments)
+
+
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("output-tile=9", "for the --iree-winograd-output-tile option: must be auto or 1 to 8, got '9'"),
-        ("output-tile=0", "for the --iree-winograd-output-tile option: must be auto or 1 to 8, got '0'"),
-        (
-            "fold-filters=never",
-            "for the --iree-winograd-fold-filters option: must be auto, compile or load, got 'never'",
-        ),
-        ("remarks=maybe", "must be true or false, got 'maybe'"),
-        ("deny-layers=1,,2", "for the --iree-winograd-deny-layers option: must be patterns, got '1,,2'"),
-        ("deny-layers", "for the --iree-winograd-deny-layers option: requires a value!"),
-        ("threads=0", "for the --iree-winograd-threads option: must be auto or a positive integer, got '0'"),
-        (
-            "threads=-1",
-            "for the --iree-winograd-threads option: must be auto or a positive integer, got '-1'",
-        ),
-        ("threads=many", "must be auto or a positive integer, got 'many'"),
-        ("threads", "for the --iree-winograd-threads option: requires a value!"),
-        (
-            "max-relative-error=0",
-            "for the --iree-winograd-max-relative-error option: must be auto or a positive number, got '0'",
-        ),
-        ("max-relative-error=-1e-6", "must be auto or a positive number, got '-1e-6'"),
-        ("max-relative-error=nan", "a positive number, got 'nan'"),
-        ("max-relative-error=small", "a positive number, got 'small'"),
-        (
-            "report=report.md",
-            "for the --iree-winograd-report option: must be an .html or .txt or .json file, got 'report.md'",
-        ),
-        (
-            "report=report.json --split-input-file",
-            "report option: it is on one program, but --split-input-file makes several",
-        ),
+        BAD_VALUES[0],
+        BAD_VALUES[-1],
         ("no-such-flag", "Unknown command line argument '--iree-winograd-no-such-flag'"),
     ],
 )
-def test_bad_values_of_our_flags(tmp_path: Path, flag: str, message: str) -> None:
+def test_bad_flags_end_the_tool(tmp_path: Path, flag: str, message: str) -> None:
     (tmp_path / "add.mlir").write_text(ADD)
     arguments = [*TARGET, ENABLE, "add.mlir", "-o", "out.vmfb", *f"--iree-winograd-{flag}".split()]
     outcome = run(TOOL_DIRECTORY / "iree-compile", arguments, tmp_path)

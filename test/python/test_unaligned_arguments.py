@@ -1,6 +1,6 @@
 """Arguments at any address, of programs whose convolutions are computed by each of the kernels for CPUs."""
 
-from collections.abc import Iterator
+from functools import cache
 
 import iree.winograd
 import numpy as np
@@ -8,7 +8,7 @@ import pytest
 from guarded import GuardedArray
 from iree.winograd.loading.device import Device
 from iree.winograd.loading.element_types import ElementType
-from iree.winograd.loading.runtime import LoadedProgram, load
+from iree.winograd.loading.runtime import LoadedFunction, load
 
 CONVOLUTIONS = {
     "winograd": ("conv_2d_nhwc_hwcf", (1, 18, 17, 19), (3, 3, 19, 24), (1, 16, 15, 24)),
@@ -24,9 +24,9 @@ CONVOLUTIONS = {
 }
 
 
-def source(operation: str, *shapes: tuple[int, ...]) -> str:
+def source(name: str, operation: str, *shapes: tuple[int, ...]) -> str:
     image, filters, result = (f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in shapes)
-    return f"""func.func @main(%x: {image}) -> {result} {{
+    return f"""func.func @{name.replace(" ", "_")}(%x: {image}) -> {result} {{
       %zero = arith.constant 0.0 : f32
       %w = arith.constant dense<0.5> : {filters}
       %e = tensor.empty() : {result}
@@ -36,11 +36,18 @@ def source(operation: str, *shapes: tuple[int, ...]) -> str:
     }}"""
 
 
+@cache
+def compiled() -> bytes:
+    """A program with a function for each of them, of its name."""
+    functions = [source(name, *each) for name, each in CONVOLUTIONS.items()]
+    return iree.winograd.compile("\n".join(functions), threads=2, strict=True)
+
+
 @pytest.fixture(params=CONVOLUTIONS)
-def convolution(request: pytest.FixtureRequest) -> Iterator[tuple[LoadedProgram, np.ndarray]]:
-    operation, image, filters, result = CONVOLUTIONS[request.param]
-    vmfb = iree.winograd.compile(source(operation, image, filters, result), threads=2, strict=True)
-    yield load(vmfb, threads=2), np.random.default_rng(0).standard_normal(image, np.float32)
+def convolution(request: pytest.FixtureRequest) -> tuple[LoadedFunction, np.ndarray]:
+    _, image, _, _ = CONVOLUTIONS[request.param]
+    function = getattr(load(compiled(), threads=2), request.param.replace(" ", "_"))
+    return function, np.random.default_rng(0).standard_normal(image, np.float32)
 
 
 def shifted(array: np.ndarray, offset: int) -> np.ndarray:
@@ -57,7 +64,7 @@ def refuse(self: Device, array: np.ndarray, element_type: ElementType) -> None:
 
 
 def test_results_are_the_same_at_every_address_without_a_copy(
-    convolution: tuple[LoadedProgram, np.ndarray], monkeypatch: pytest.MonkeyPatch
+    convolution: tuple[LoadedFunction, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program, image = convolution
     monkeypatch.setattr(Device, "copy_from_host", refuse)
@@ -68,7 +75,7 @@ def test_results_are_the_same_at_every_address_without_a_copy(
         np.testing.assert_array_equal(x, image)
 
 
-def test_nothing_is_read_or_written_beyond_the_array(convolution: tuple[LoadedProgram, np.ndarray]) -> None:
+def test_nothing_is_read_or_written_beyond_the_array(convolution: tuple[LoadedFunction, np.ndarray]) -> None:
     program, image = convolution
     expected = program(shifted(image, 0))
     guarded = GuardedArray(image, "end", alignment=4)
@@ -78,6 +85,6 @@ def test_nothing_is_read_or_written_beyond_the_array(convolution: tuple[LoadedPr
     assert guarded.is_intact
 
 
-def test_elements_at_odd_addresses_are_copied(convolution: tuple[LoadedProgram, np.ndarray]) -> None:
+def test_elements_at_odd_addresses_are_copied(convolution: tuple[LoadedFunction, np.ndarray]) -> None:
     program, image = convolution
     np.testing.assert_array_equal(program(shifted(image, 2)), program(shifted(image, 0)))

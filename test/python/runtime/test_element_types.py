@@ -1,5 +1,6 @@
 """Arguments and results of all types that arrays have, numpy's and others."""
 
+import re
 import sys
 from functools import cache
 
@@ -10,14 +11,14 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.loading import element_types
-from iree.winograd.loading.runtime import load
+from iree.winograd.loading.runtime import LoadedFunction, load
 from loaded_programs import HOST_DEVICES, aligned, compile_program
 
 DOUBLING = """
-#each = affine_map<(i) -> (i)>
-func.func @main(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
+func.func @{name}(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
   %empty = tensor.empty() : tensor<5x{type}>
-  %doubled = linalg.generic {{indexing_maps = [#each, #each], iterator_types = ["parallel"]}}
+  %doubled = linalg.generic {{
+      indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}}
       ins(%x : tensor<5x{type}>) outs(%empty : tensor<5x{type}>) {{
   ^bb0(%element: {type}, %unused: {type}):
     %sum = {add} %element, %element : {type}
@@ -29,7 +30,7 @@ func.func @main(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
 """Computes, so that the types of elements are what their bits are read as."""
 
 SAME = """
-func.func @main(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
+func.func @{name}(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
   return %x : tensor<5x{type}>
 }}
 """
@@ -64,11 +65,26 @@ RETURNED = {
 }
 
 
+def function_name(kind: str, type_: str) -> str:
+    return f"{kind}_{re.sub('[<>]', '_', type_)}"
+
+
 @cache
-def compiled(text: str, type_: str) -> bytes:
-    add = {"c": "complex.add", "i": "arith.addi"}.get(type_[0], "arith.addf")
-    flag = "--iree-input-demote-f64-to-f32=false"
-    return compile_program(text.format(type=type_, add=add), flags=[flag])
+def compiled() -> bytes:
+    """A function for each kind and type, which compile in the time that some programs would take."""
+    adds = {"c": "complex.add", "i": "arith.addi"}
+    functions = [
+        DOUBLING.format(name=function_name("doubling", each), type=each, add=adds.get(each[0], "arith.addf"))
+        for each in DOUBLED
+    ]
+    functions += [SAME.format(name=function_name("same", each), type=each) for each in (*DOUBLED, *RETURNED)]
+    return compile_program("\n".join(functions), flags=["--iree-input-demote-f64-to-f32=false"])
+
+
+def loaded(kind: str, type_: str, device: str = "local-sync") -> LoadedFunction:
+    """Of this program, what doubles numbers of this type, or returns the same."""
+    function: LoadedFunction = getattr(load(compiled(), device), function_name(kind, type_))
+    return function
 
 
 def numbers(dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
@@ -82,7 +98,7 @@ def numbers(dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
 def test_numpy(type_: str, offset: int, device: str) -> None:
     x = aligned(numbers(DOUBLED[type_]), offset)
     before = x.copy()
-    result = load(compiled(DOUBLING, type_), device)(x)
+    result = loaded("doubling", type_, device)(x)
     np.testing.assert_array_equal(result, before + before, strict=True)
     np.testing.assert_array_equal(x, before)
 
@@ -90,7 +106,7 @@ def test_numpy(type_: str, offset: int, device: str) -> None:
 @pytest.mark.parametrize("type_", RETURNED)
 def test_bits_are_kept(type_: str) -> None:
     x = numbers(RETURNED[type_])
-    result = load(compiled(SAME, type_), "local-sync")(x)
+    result = loaded("same", type_)(x)
     assert result.dtype == x.dtype
     assert result.tobytes() == x.tobytes()
 
@@ -102,18 +118,18 @@ def test_torch(type_: str) -> None:
     dtype = np.dtype((DOUBLED | RETURNED)[type_])
     element = getattr(torch, dtype.name)
     x = torch.tensor(NUMBERS).to(element)
-    result = load(compiled(SAME, type_), "local-sync")(x)
+    result = loaded("same", type_)(x)
     assert result.dtype == x.dtype
     assert torch.equal(result.view(torch.uint8), x.view(torch.uint8))
     wide = torch.stack([x, x], dim=1)[:, 0]
-    result = load(compiled(SAME, type_), "local-sync")(wide)
+    result = loaded("same", type_)(wide)
     assert torch.equal(result.view(torch.uint8), x.view(torch.uint8))
 
 
 def test_without_ml_dtypes_bits_are_unsigned_integers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     element_types.extension_dtype.cache_clear()
-    program = load(compiled(DOUBLING, "bf16"), "local-sync")
+    program = loaded("doubling", "bf16")
     x = torch.tensor(NUMBERS, dtype=torch.bfloat16)
     result = program(x.view(torch.uint16).numpy())
     assert result.dtype == np.uint16
@@ -123,9 +139,9 @@ def test_without_ml_dtypes_bits_are_unsigned_integers(monkeypatch: pytest.Monkey
 
 def test_numbers_of_python_take_the_type_of_the_parameter() -> None:
     for type_ in ("f32", "bf16", "complex<f32>"):
-        result = load(compiled(DOUBLING, type_), "local-sync")(NUMBERS)
+        result = loaded("doubling", type_)(NUMBERS)
         np.testing.assert_array_equal(result, 2 * np.array(NUMBERS).astype(DOUBLED[type_]), strict=True)
-    program = load(compiled(DOUBLING, "i8"), "local-sync")
+    program = loaded("doubling", "i8")
     np.testing.assert_array_equal(program([0, 1, -2, 3, 4]), np.int8([0, 2, -4, 6, 8]), strict=True)
     for unfit in ([0, 1, 2, 3, 1000], [0.0, 1.0, 2.0, 3.0, 4.0]):
         with pytest.raises(iree.winograd.CallError, match=r"must be tensor<5xi8>, got (int|float)64 of"):
@@ -134,4 +150,4 @@ def test_numbers_of_python_take_the_type_of_the_parameter() -> None:
 
 def test_complex_numbers_are_not_made_real() -> None:
     with pytest.raises(iree.winograd.CallError, match="must be tensor<5xf32>, got complex"):
-        load(compiled(DOUBLING, "f32"), "local-sync")([1j] * 5)
+        loaded("doubling", "f32")([1j] * 5)

@@ -52,6 +52,13 @@ ENDINGS = {
         "assert (result == 2).all()\ndel result"
     ),
 }
+QUICK_ENDINGS = (
+    "a view",
+    "a module",
+    "a cycle through the program",
+    "a daemon",
+    "a device that is let go of",
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +73,9 @@ def doubling(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("device", "ending"),
     [
-        *(("local-task", ending) for ending in ENDINGS),
-        *wide_combinations(("local-sync", ending) for ending in list(ENDINGS)[::3]),
+        *(("local-task", ending) for ending in QUICK_ENDINGS),
+        *wide_combinations(("local-task", ending) for ending in ENDINGS if ending not in QUICK_ENDINGS),
+        *wide_combinations([("local-sync", "a global"), ("local-sync", "a cycle of classes")]),
     ],
 )
 def test_a_process_with_results_ends(doubling: Path, ending: str, device: str) -> None:
