@@ -9,7 +9,7 @@ import pytest
 from stock import called, compiled, kernel, workers
 
 # It changes with the version of IREE, not with what is here.
-pytestmark = pytest.mark.wide
+pytestmark = [pytest.mark.wide, pytest.mark.xdist_group("order of workgroups")]
 
 WORKGROUPS = 64
 LOOKS = 20_000_000

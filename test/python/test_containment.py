@@ -43,6 +43,8 @@ from numpy.typing import NDArray
 from small_programs import ADD, CONVOLUTION, INSERTION
 from wide import sampled
 
+pytestmark = pytest.mark.xdist_group("containment")
+
 PIPELINE = compile_pipeline(WinogradOptions())
 PASSES = [pass_name(pass_) for pass_ in PIPELINE]
 CONVERTING_PASSES = (

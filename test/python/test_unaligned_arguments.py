@@ -10,6 +10,8 @@ from iree.winograd.loading.device import Device
 from iree.winograd.loading.element_types import ElementType
 from iree.winograd.loading.runtime import LoadedFunction, load
 
+pytestmark = pytest.mark.xdist_group("unaligned arguments")
+
 CONVOLUTIONS = {
     "winograd": ("conv_2d_nhwc_hwcf", (1, 18, 17, 19), (3, 3, 19, 24), (1, 16, 15, 24)),
     "winograd with a dispatch for its input": (

@@ -16,6 +16,8 @@ from iree.winograd.loading.runtime import LoadedProgram
 Array = npt.NDArray[np.float64]
 
 # Nothing cancels, so that results are far above the bounds of their errors.
+pytestmark = pytest.mark.xdist_group("control flow")
+
 FILTER = np.random.default_rng(7).uniform(0, 0.05, (3, 3, 4, 4)).astype(np.float32)
 
 PROGRAM = f"""

@@ -23,6 +23,8 @@ from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.on_program.chain_kernels import ChainKernels
 from iree.winograd.pipelines.problems.chain import CHAINED_ATTRIBUTE_NAME
 
+pytestmark = pytest.mark.xdist_group("chains")
+
 CALLS = 20
 LARGE_SIZE, SHARES = 48, 16
 """Of images of which shares of so many threads wait for their neighbours alone."""

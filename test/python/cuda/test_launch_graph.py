@@ -25,6 +25,8 @@ from iree.winograd.pipelines.problems.launches import (
 
 from .host_driver import HostDriver
 
+pytestmark = pytest.mark.xdist_group("launch graph")
+
 PROGRAM = """
 func.func @main(%image: tensor<1x16x16x8xf32>, %filters: tensor<3x3x8x8xf32>) -> tensor<1x14x14x8xf32> {
   %zero = arith.constant 0.0 : f32

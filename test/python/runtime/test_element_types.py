@@ -14,6 +14,8 @@ from iree.winograd.loading import element_types
 from iree.winograd.loading.runtime import LoadedFunction, load
 from loaded_programs import HOST_DEVICES, aligned, compile_program
 
+pytestmark = pytest.mark.xdist_group("element types")
+
 DOUBLING = """
 func.func @{name}(%x: tensor<5x{type}>) -> tensor<5x{type}> {{
   %empty = tensor.empty() : tensor<5x{type}>

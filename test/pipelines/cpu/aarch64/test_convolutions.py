@@ -15,8 +15,8 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from joined_programs import as_one, load_or_skip
 from wide import wide
 
-# Which processor they are for is their own matter.
-pytestmark = pytest.mark.this_machine
+# Which processor they are for is their own matter. One worker has an emulator of each.
+pytestmark = [pytest.mark.this_machine, pytest.mark.xdist_group("aarch64")]
 
 BY_BLOCKS = WinogradSchedule(
     vector_width=4,

@@ -16,7 +16,7 @@ from joined_programs import load_or_skip
 SAMPLE = Path(__file__).parents[4] / "samples" / "convolution.mlir"
 CALLS = 4
 # Which processor they are for is their own matter.
-pytestmark = [pytest.mark.wide, pytest.mark.this_machine]
+pytestmark = [pytest.mark.wide, pytest.mark.this_machine, pytest.mark.xdist_group("aarch64")]
 
 
 @pytest.mark.parametrize(("cpu", "counting"), [("neoverse-v1", "ldaddal"), ("cortex-a72", "ldaxr")])
