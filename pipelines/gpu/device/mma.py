@@ -59,6 +59,18 @@ class StageMemory:
         """One number."""
         return memref.load(self.memref, [Index.of(offset).value])
 
+    def load_neighbours(self, offset: IndexLike, count: int) -> ir.Value:
+        """So many numbers as a vector, from a multiple of that on."""
+        bytes_ = count * self._element.width // 8
+        type_ = vector_type(count, self._element)
+        return vector.load(type_, self.memref, [Index.of(offset).value], alignment=bytes_)
+
+    def store_neighbours(self, value: ir.Value, offset: IndexLike) -> None:
+        """Writes a vector, from a multiple of its size on."""
+        (count,) = ir.VectorType(value.type).shape
+        bytes_ = count * self._element.width // 8
+        vector.store(value, self.memref, [Index.of(offset).value], alignment=bytes_)
+
     def fragment(self, offset: IndexLike) -> ir.Value:
         """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
         return ir.Operation.create(
@@ -97,6 +109,11 @@ def no_sums() -> ir.Value:
 def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:
     """Adds the product of 16 x 16 and 16 x 8 numbers to a fragment of sums."""
     return _multiply(rows, columns, sums, _SHAPE, {})
+
+
+def single_fragment(elements: Sequence[ir.Value]) -> ir.Value:
+    """What a thread holds of an operand of fp32's numbers: four of 16 rows, or two of eight columns."""
+    return vector.from_elements(ir.VectorType.get([len(elements), 1], MATRIX_SUMS.type), list(elements))
 
 
 def multiply_single(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:

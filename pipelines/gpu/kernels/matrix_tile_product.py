@@ -31,13 +31,11 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
 )
 
-from .splitting import integer, integer_type
+from .single_products import parts_of_fragment
 from .tile_product import Panel, TileProductKernel
 
 _COLUMNS, _REDUCTION = 8, 8
 """Of one product on matrix units."""
-_LOW_BITS = 13
-"""Of fp32's numbers, those that TF32 lacks."""
 _PAIR = 2
 """Neighbouring sums that a thread has."""
 
@@ -153,8 +151,10 @@ class _Workgroup:
         """Adds the products of the stage at `place` to the sums: of high parts, then the small ones."""
         large, small = [no_sums()] * self._tiles, list(sums[self._tiles :])
         for first in range(0, STAGE_TILES, _REDUCTION):
-            rows = [self._split(self._rows(place, first, i)) for i in range(self._tiles_down)]
-            columns = [self._split(self._columns(place, first, j)) for j in range(self._tiles_across)]
+            rows = [parts_of_fragment(self._rows(place, first, i), 2) for i in range(self._tiles_down)]
+            columns = [
+                parts_of_fragment(self._columns(place, first, j), 2) for j in range(self._tiles_across)
+            ]
             for i, j in product(range(self._tiles_down), range(self._tiles_across)):
                 (high_row, low_row), (high_column, low_column) = rows[i], columns[j]
                 number = i * self._tiles_across + j
@@ -182,13 +182,6 @@ class _Workgroup:
         own = self._lane_place * source.pitch + channel
         return self._shared.load(place + own + (tile * source.pitch + source.behind))
 
-    def _split(self, elements: list[ir.Value]) -> tuple[ir.Value, ir.Value]:
-        """Fragments of the high and of the low parts; matrix units leave out bits that TF32 lacks."""
-        type_ = ir.VectorType.get([len(elements), 1], MATRIX_SUMS.type)
-        highs = [_rounded(element) for element in elements]
-        lows = [arith.subf(element, high) for element, high in zip(elements, highs, strict=True)]
-        return vector.from_elements(type_, highs), vector.from_elements(type_, lows)
-
     @property
     def _tiles_down(self) -> int:
         return self._schedule.warp_rows // MATRIX_ROWS
@@ -201,10 +194,3 @@ class _Workgroup:
     @property
     def _tiles(self) -> int:
         return self._tiles_down * self._tiles_across
-
-
-def _rounded(element: ir.Value) -> ir.Value:
-    """A number of fp32 as the nearest one of TF32."""
-    bits = arith.bitcast(integer_type(), element)
-    above = arith.addi(bits, integer(1 << (_LOW_BITS - 1)))
-    return arith.bitcast(element.type, arith.andi(above, integer(-(1 << _LOW_BITS))))

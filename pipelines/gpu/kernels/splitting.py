@@ -1,4 +1,4 @@
-"""How quads become fp16 numbers: scaled by powers of two, as high and low parts."""
+"""How numbers become high and low parts: of quads fp16 ones, scaled by powers of two, or those of TF32."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from iree.winograd.pipelines.gpu.packing.split import (
 
 MANTISSA_BITS = 23
 _HALF_MANTISSA_BITS = 10
+"""Of fp16, and of TF32."""
+_LOW_BITS = MANTISSA_BITS - _HALF_MANTISSA_BITS
+"""Of fp32's numbers, those that TF32 lacks."""
 _EXPONENT_BIAS = 127
 _INFINITY = 0x7F800000
 """Its bits."""
@@ -41,10 +44,20 @@ def _rounded_to_half(quad: ir.Value) -> ir.Value:
 
     By integers: NVIDIA's compiler for Vulkan leaves out conversions to fp16 and back.
     """
-    last = MANTISSA_BITS - _HALF_MANTISSA_BITS
     bits = arith.bitcast(vector_type(QUAD, integer_type()), quad)
-    bits = arith.addi(bits, integers(1 << (last - 1)))
-    return arith.bitcast(quad.type, arith.andi(bits, integers(-(1 << last))))
+    bits = arith.addi(bits, integers(1 << (_LOW_BITS - 1)))
+    return arith.bitcast(quad.type, arith.andi(bits, integers(-(1 << _LOW_BITS))))
+
+
+def single_parts_of(element: ir.Value, count: int) -> list[ir.Value]:
+    """The nearest number of TF32 and what is left, which matrix units cut off to TF32; or the former alone.
+
+    A number has all but the last of its bits, at worst: TF32's 11, and those of what is left, with its sign.
+    """
+    bits = arith.bitcast(integer_type(), element)
+    above = arith.addi(bits, integer(1 << (_LOW_BITS - 1)))
+    high = arith.bitcast(element.type, arith.andi(above, integer(-(1 << _LOW_BITS))))
+    return [high] if count == 1 else [high, arith.subf(element, high)]
 
 
 # Magnitudes are compared as integers, in the order of which floating-point numbers without a sign are.
