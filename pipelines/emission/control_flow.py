@@ -77,3 +77,17 @@ def when(condition: Condition, then: Callable[[], None], otherwise: Callable[[],
         with ir.InsertionPoint(if_op.else_block):
             otherwise()
             scf.yield_([])
+
+
+def values_when(
+    condition: Condition, then: Callable[[], Sequence[ir.Value]], otherwise: Sequence[ir.Value]
+) -> list[ir.Value]:
+    """What `then` gives where the condition holds, elsewhere as many other values."""
+    if condition.known is not None:
+        return list(then() if condition.known else otherwise)
+    if_op = scf.IfOp(condition.value, [value.type for value in otherwise], has_else=True)
+    with ir.InsertionPoint(if_op.then_block):
+        scf.yield_(list(then()))
+    with ir.InsertionPoint(if_op.else_block):
+        scf.yield_(list(otherwise))
+    return list(if_op.results)

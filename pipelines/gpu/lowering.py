@@ -9,6 +9,7 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
 from iree.winograd.pipelines.gpu.convolution_lowering import (
     ConvolutionLowering,
     DepthwiseLowering,
@@ -30,7 +31,7 @@ from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPackin
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
-from iree.winograd.pipelines.gpu.product_lowering import lowered_attention, lowered_product
+from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit

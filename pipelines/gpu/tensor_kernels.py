@@ -10,9 +10,9 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import elementwise_kernel
-from iree.winograd.pipelines.gpu.kernels.attention import AttentionKernel
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -98,7 +98,7 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
 
 def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reason | None:
     problem = operation.attention.problem
-    if AttentionKernel.within(problem, target.shared_memory_bytes) is not None:
+    if attention_kernel(problem, target) is not None:
         return None
     channels = max(problem.scores.reduction, problem.mixtures.columns)
     return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"

@@ -1,67 +1,14 @@
-"""Attention by one kernel, on Vulkan: from where heads are in memory, whatever the number of tokens."""
+"""Attention by one kernel: from where heads are in memory, whatever the number of tokens."""
 
 from __future__ import annotations
 
 import iree.winograd
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
+from attention_program import Heads, Pixels, attended
 from iree.winograd.compiling.program import compile
-from torch import nn
-from torch.nn.functional import scaled_dot_product_attention
 from wide import wide
-
-UNIT_ROUNDOFF = 2.0**-24
-SCALE = 0.25
-KEYS_AT_ONCE = 32
-
-Exact = npt.NDArray[np.float64]
-
-
-class Heads(nn.Module):
-    """Attention of heads that are slices of one tensor; `safe` as torch's own function has it."""
-
-    def __init__(self, heads: int, *, safe: bool = False) -> None:
-        super().__init__()
-        self.heads, self.safe = heads, safe
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        split = x.unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        queries, keys, values = split.unbind(0)
-        if self.safe:
-            mixed = scaled_dot_product_attention(queries, keys, values, scale=SCALE)
-        else:
-            mixed = torch.softmax((queries * SCALE) @ keys.transpose(-2, -1), -1) @ values
-        return mixed.transpose(1, 2).flatten(2)
-
-
-class Pixels(nn.Module):
-    """Pixels of an image, channels first, that attend to each other: tokens are neighbours in memory."""
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        queries, keys, values = x.flatten(2).chunk(3, 1)
-        weights = torch.softmax((queries.transpose(1, 2) @ keys) * SCALE, -1)
-        return (values @ weights.transpose(1, 2)).unflatten(2, x.shape[2:])
-
-
-def attended(queries: Exact, keys: Exact, values: Exact) -> tuple[Exact, Exact]:
-    """Attention of tokens x channels in float64, and a bound of the error of one in float32."""
-    u, (tokens, channels) = UNIT_ROUNDOFF, keys.shape[-2:]
-    scores = SCALE * queries @ keys.swapaxes(-1, -2)
-    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
-    weights = exponentials / exponentials.sum(-1, keepdims=True)
-    # Sums of products, and factors. The largest score's error counts as well.
-    of_scores = 2 * (channels + 4) * u * (SCALE * np.abs(queries) @ np.abs(keys).swapaxes(-1, -2)).max()
-    # Vulkan's exponential of a difference is within 3 + 2 * |difference| units of the last place, which are
-    # two roundings each, as are the differences'. There is one for each block of keys, as it is scaled.
-    largest = (scores.max(-1) - scores.min(-1)).max()
-    of_exponentials = (tokens / KEYS_AT_ONCE + 2) * (8 + 5 * largest) * u
-    # Both sums, and a quotient within 2.5 units.
-    relative = of_scores + of_exponentials + (2 * tokens + 8) * u
-    assert relative < 1e-3
-    return weights @ values, 1.01 * relative * (weights @ np.abs(values))
-
 
 CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 2, 33, 48), (1, 3, 64, 7), (9, 8, 130, 16)])]
 """Images, heads, tokens, channels of a head."""

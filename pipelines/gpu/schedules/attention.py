@@ -1,0 +1,141 @@
+"""The schedules of attention: how many queries a workgroup has, and how it multiplies them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.pipelines.emission.numbers.f32 import F32
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+
+from .matrix import SPLIT_PRODUCTS
+
+
+@dataclass(frozen=True)
+class AttentionSchedule(ABC):
+    """How a workgroup attends: some queries of a head, by blocks of keys."""
+
+    keys: ClassVar[int] = 32
+    """Of a block, whose scores a workgroup has at a time."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """Of a workgroup."""
+
+    @property
+    @abstractmethod
+    def threads(self) -> int:
+        """Of a workgroup."""
+
+    @abstractmethod
+    def shared_memory_bytes(self, problem: AttentionProblem) -> int:
+        """Of a workgroup."""
+
+    @abstractmethod
+    def has_registers(self, problem: AttentionProblem) -> bool:
+        """Whether threads have them for the channels of heads."""
+
+    def workgroups(self, problem: AttentionProblem) -> int:
+        return problem.scores.batch * ceil_div(problem.scores.rows, self.queries)
+
+
+@dataclass(frozen=True)
+class MultiplyAddAttentionSchedule(AttentionSchedule):
+    """By fused multiply-adds: eight threads share two queries.
+
+    Each has a quad of their scores, and every so many quads of their results.
+    """
+
+    thread_queries: ClassVar[int] = 2
+    across: ClassVar[int] = AttentionSchedule.keys // QUAD
+    """Threads that share queries."""
+    _most_channels: ClassVar[int] = 128
+    """Of values, and of keys: a thread has registers for what it sums, and for the next keys."""
+
+    rows: int
+    """Queries of a workgroup."""
+
+    @property
+    def queries(self) -> int:
+        return self.rows
+
+    @property
+    def threads(self) -> int:
+        return self.rows // self.thread_queries * self.across
+
+    def shared_memory_bytes(self, problem: AttentionProblem) -> int:
+        quads = self.rows * (self.channel_row(problem) + self.across + 1) + self.keys * self.stage_row(
+            problem
+        )
+        return (quads * QUAD + self.rows * self.across) * F32.bytes
+
+    def has_registers(self, problem: AttentionProblem) -> bool:
+        return max(problem.scores.reduction, problem.mixtures.columns) <= self._most_channels
+
+    def channel_row(self, problem: AttentionProblem) -> int:
+        """Quads from a row of shared memory to the next: the same quad of each row is in other banks."""
+        return ceil_div(problem.scores.reduction, QUAD) + 1
+
+    def result_quads(self, problem: AttentionProblem) -> int:
+        """Of a row of a thread."""
+        return ceil_div(problem.mixtures.columns, QUAD * self.across)
+
+    def stage_row(self, problem: AttentionProblem) -> int:
+        """Of keys, or of values, which take the same memory in turn."""
+        return max(self.channel_row(problem), self.result_quads(problem) * self.across)
+
+
+@dataclass(frozen=True)
+class MatrixAttentionSchedule(AttentionSchedule):
+    """On NVIDIA's matrix units: a warp has 16 queries. Keys and values of two blocks are in shared memory.
+
+    For each product of fp32 there are so many `products` of TF32: three of numbers that are split into two,
+    or one of numbers that TF32 has.
+    """
+
+    stages: ClassVar[int] = 2
+    """Blocks of keys, and of values, in shared memory: while one is multiplied the other is loaded."""
+    _most_channels: ClassVar[int] = 128
+    """Of values, whose results a thread has registers for, and of keys."""
+
+    warps: int
+    products: int = SPLIT_PRODUCTS
+
+    @property
+    def queries(self) -> int:
+        return self.warps * MATRIX_ROWS
+
+    @property
+    def threads(self) -> int:
+        return self.warps * WARP_THREADS
+
+    def shared_memory_bytes(self, problem: AttentionProblem) -> int:
+        return self.shared_elements(problem) * F32.bytes
+
+    def has_registers(self, problem: AttentionProblem) -> bool:
+        return max(problem.scores.reduction, problem.mixtures.columns) <= self._most_channels
+
+    def shared_elements(self, problem: AttentionProblem) -> int:
+        """Those of queries, and of the stages behind them."""
+        return self.queries * self.channel_row(problem) + self.stages * self.stage_elements(problem)
+
+    def stage_elements(self, problem: AttentionProblem) -> int:
+        """Of the keys of a block, and of the values behind them."""
+        return self.keys * (self.channel_row(problem) + self.value_row(problem))
+
+    def channel_row(self, problem: AttentionProblem) -> int:
+        """Elements from a row of queries, or of keys, to the next.
+
+        Of two neighbouring rows threads read 16 elements each at once: these are in different banks.
+        """
+        sixteens = ceil_div(problem.scores.reduction, MATRIX_ROWS)
+        return MATRIX_ROWS * (sixteens + (sixteens + 1) % 2)
+
+    def value_row(self, problem: AttentionProblem) -> int:
+        """The same of values, of which threads read eight elements of every other one of eight rows."""
+        return MATRIX_ROWS * ceil_div(problem.mixtures.columns, MATRIX_ROWS) + QUAD

@@ -1,0 +1,402 @@
+"""Kernels for NVIDIA's GPUs on a CPU: what their text (PTX) says, one warp at a time.
+
+Each warp runs until the next barrier before another one does, and what is copied beside the computation
+arrives when its warp waits for it: so that what isn't waited for is missing. Matrix units truncate as those
+of an A100 do (Fasi et al., Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 2021): of exact
+products what is two bits below those of the largest addend, then the sum to 24 bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.generic]
+
+LANES = 32
+_SHARED_BASE = 1 << 12
+_GLOBAL_STEP = 1 << 40
+_TF32_BITS = 0xFFFFE000
+_SUMMED_BITS, _EXTRA_BITS = 24, 2
+_TYPES: Mapping[str, type[np.generic]] = {
+    "b8": np.uint8,
+    "b16": np.uint16,
+    "u16": np.uint16,
+    "s16": np.int16,
+    "b32": np.uint32,
+    "u32": np.uint32,
+    "s32": np.int32,
+    "f32": np.float32,
+    "b64": np.uint64,
+    "u64": np.uint64,
+    "s64": np.int64,
+    "pred": np.bool_,
+}
+_COMPARISONS: Mapping[str, Callable[..., Array]] = {
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "neu": np.not_equal,
+}
+
+_ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {"rmi": np.floor, "rzi": np.trunc, "rni": np.rint}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    predicate: str | None
+    negated: bool
+    opcode: tuple[str, ...]
+    operands: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel's instructions, and where its labels are."""
+
+    parameters: tuple[str, ...]
+    threads: int
+    instructions: tuple[Instruction, ...]
+    labels: Mapping[str, int]
+
+    @staticmethod
+    def parsed(text: str, name: str) -> Kernel:
+        """The kernel of that name in a module."""
+        found = re.search(rf"\.entry {name}\((.*?)\)\s*\.maxntid (\d+)(.*?)\{{(.*?)\n\}}", text, re.S)
+        assert found is not None, name
+        instructions: list[Instruction] = []
+        labels = {}
+        for statement in re.sub(r"//[^\n]*", "", found[4]).split(";"):
+            line = statement.strip()
+            while label := re.match(r"(\$\w+):\s*", line):
+                labels[label[1]] = len(instructions)
+                line = line[label.end() :]
+            if line and not line.startswith("."):
+                instructions.append(_parsed(" ".join(line.split())))
+        parameters = tuple(re.findall(r"(\w+_param_\d+)", found[1]))
+        return Kernel(parameters, int(found[2]), tuple(instructions), labels)
+
+    def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, int]]) -> None:
+        """Runs some workgroups on arrays, those that it writes to changed in place."""
+        for workgroup in workgroups:
+            _Workgroup(self, arguments, workgroup).run()
+
+
+def _parsed(line: str) -> Instruction:
+    found = re.fullmatch(r"(?:@(!?)(%\w+)\s+)?([\w.:]+)\s*(.*)", line)
+    assert found is not None, line
+    operands = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s|]+", found[4])
+    return Instruction(found[2], found[1] == "!", tuple(re.split(r"\.|::", found[3])), tuple(operands))
+
+
+class _Workgroup:
+    def __init__(self, kernel: Kernel, arguments: Sequence[Array], number: tuple[int, int]) -> None:
+        self.kernel, self.number = kernel, number
+        self.shared = np.full(1 << 18, 0xFF, np.uint8)
+        self.buffers = [each.reshape(-1).view(np.uint8) for each in arguments]
+        self.parameters = {name: (i + 1) * _GLOBAL_STEP for i, name in enumerate(kernel.parameters)}
+
+    def run(self) -> None:
+        warps = [_Warp(self, i) for i in range(self.kernel.threads // LANES)]
+        running = [each.run() for each in warps]
+        while running:
+            ended = [next(each, None) is None for each in running]
+            assert len(set(ended)) == 1, "some warps end where others wait"
+            if ended[0]:
+                return
+            # The one that was last goes first.
+            running.reverse()
+
+
+@dataclass
+class _Warp:
+    workgroup: _Workgroup
+    number: int
+    registers: dict[str, Array] = field(default_factory=dict)
+    copies: list[list[tuple[Array, Array, int]]] = field(default_factory=lambda: [[]])
+
+    def run(self) -> Iterator[str]:
+        """Runs until the end; stops at each barrier."""
+        places = np.zeros(LANES, np.int64)
+        instructions = self.workgroup.kernel.instructions
+        end = len(instructions)
+        while (place := int(places.min())) < end:
+            active = places == place
+            instruction = instructions[place]
+            places[active] += 1
+            if instruction.predicate is not None:
+                chosen = self.registers[instruction.predicate]
+                active = active & (~chosen if instruction.negated else chosen)
+            if not active.any():
+                continue
+            name = instruction.opcode[0]
+            if name == "bra":
+                places[active] = self.workgroup.kernel.labels[instruction.operands[0]]
+            elif name == "ret":
+                places[active] = end
+            elif name in ("bar", "barrier"):
+                assert active.all()
+                yield "barrier"
+            else:
+                getattr(self, f"do_{name}")(instruction, active)
+
+    # Operands
+
+    def value(self, operand: str, type_: str) -> Array:
+        wanted = _TYPES[type_]
+        if operand.startswith("%tid.x"):
+            return (np.arange(LANES) + self.number * LANES).astype(wanted)
+        if operand.startswith("%ctaid."):
+            return np.full(LANES, self.workgroup.number["xy".index(operand[-1])]).astype(wanted)
+        if operand.startswith("%"):
+            found = self.registers[operand]
+            return found if found.dtype == wanted else found.view(wanted)
+        if operand == "__dynamic_shared_memory__":
+            return np.full(LANES, _SHARED_BASE).astype(wanted)
+        if operand.startswith(("0f", "0F")):
+            return np.full(LANES, int(operand[2:], 16), np.uint32).view(wanted)
+        number = int(operand, 0)
+        bits = 8 * np.dtype(wanted).itemsize
+        return (
+            np.full(LANES, number % (1 << bits), f"u{bits // 8}").view(wanted)
+            if bits > 8
+            else np.full(LANES, bool(number))
+        )
+
+    def write(self, register: str, value: Array, active: Array) -> None:
+        if not active.all() and register in self.registers:
+            old = self.registers[register]
+            value = np.where(active, value, old.view(value.dtype))
+        self.registers[register] = value
+
+    def address(self, operand: str) -> Array:
+        base, _, offset = operand[1:-1].partition("+")
+        if base.startswith("%"):
+            found = self.registers[base].astype(np.int64)
+        else:
+            found = self.value(base, "u64").astype(np.int64)
+        return found + int(offset or 0)
+
+    def memory(self, space: str, address: Array, active: Array) -> tuple[Array, Array]:
+        if space == "shared":
+            return self.workgroup.shared, address - _SHARED_BASE
+        number = int(address[active][0]) // _GLOBAL_STEP
+        assert (address[active] // _GLOBAL_STEP == number).all()
+        return self.workgroup.buffers[number - 1], address - number * _GLOBAL_STEP
+
+    # Instructions
+
+    def _binary(self, each: Instruction, active: Array, function: Callable[..., Array]) -> None:
+        type_ = each.opcode[-1]
+        left, right = (self.value(operand, type_) for operand in each.operands[1:3])
+        with np.errstate(all="ignore"):
+            self.write(each.operands[0], function(left, right).astype(_TYPES[type_]), active)
+
+    def do_add(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.add)
+
+    def do_sub(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.subtract)
+
+    def do_min(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.minimum)
+
+    def do_max(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.fmax if each.opcode[-1] == "f32" else np.maximum)
+
+    def do_div(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.divide if each.opcode[-1] == "f32" else np.floor_divide)
+
+    def do_rem(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.remainder)
+
+    def do_and(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.bitwise_and)
+
+    def do_or(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.bitwise_or)
+
+    def do_xor(self, each: Instruction, active: Array) -> None:
+        self._binary(each, active, np.bitwise_xor)
+
+    def _shift(self, each: Instruction, active: Array, function: Callable[..., Array]) -> None:
+        type_ = _TYPES[each.opcode[-1]]
+        value = self.value(each.operands[1], each.opcode[-1])
+        self.write(
+            each.operands[0], function(value, self.value(each.operands[2], "u32").astype(type_)), active
+        )
+
+    def do_shl(self, each: Instruction, active: Array) -> None:
+        self._shift(each, active, np.left_shift)
+
+    def do_shr(self, each: Instruction, active: Array) -> None:
+        self._shift(each, active, np.right_shift)
+
+    def _product(self, each: Instruction) -> tuple[Array, str]:
+        *_, part, type_ = each.opcode
+        left, right = (self.value(operand, type_) for operand in each.operands[1:3])
+        if type_ == "f32":
+            with np.errstate(all="ignore"):
+                return left * right, type_
+        if part == "wide":
+            wide = type_[0] + str(2 * int(type_[1:]))
+            return left.astype(_TYPES[wide]) * right.astype(_TYPES[wide]), wide
+        if part == "hi":
+            bits = int(type_[1:])
+            product = [int(a) * int(b) >> bits for a, b in zip(left, right, strict=True)]
+            return np.array(product).astype(_TYPES[type_]), type_
+        with np.errstate(all="ignore"):
+            return left * right, type_
+
+    def do_mul(self, each: Instruction, active: Array) -> None:
+        self.write(each.operands[0], self._product(each)[0], active)
+
+    def do_mad(self, each: Instruction, active: Array) -> None:
+        product, type_ = self._product(each)
+        with np.errstate(all="ignore"):
+            self.write(each.operands[0], product + self.value(each.operands[3], type_), active)
+
+    def do_fma(self, each: Instruction, active: Array) -> None:
+        one, other, addend = (
+            self.value(operand, "f32").astype(np.longdouble) for operand in each.operands[1:]
+        )
+        with np.errstate(all="ignore"):
+            self.write(each.operands[0], (one * other + addend).astype(np.float32), active)
+
+    def do_mov(self, each: Instruction, active: Array) -> None:
+        self.write(each.operands[0], self.value(each.operands[1], each.opcode[-1]).copy(), active)
+
+    def do_cvta(self, each: Instruction, active: Array) -> None:
+        self.do_mov(each, active)
+
+    def do_cvt(self, each: Instruction, active: Array) -> None:
+        to, source = each.opcode[-2:]
+        value = self.value(each.operands[1], source)
+        rounding = next((_ROUNDINGS[part] for part in each.opcode if part in _ROUNDINGS), None)
+        with np.errstate(all="ignore"):
+            rounded = value if rounding is None else rounding(value)
+            self.write(each.operands[0], rounded.astype(_TYPES[to]), active)
+
+    def do_abs(self, each: Instruction, active: Array) -> None:
+        self.write(each.operands[0], np.abs(self.value(each.operands[1], each.opcode[-1])), active)
+
+    def do_neg(self, each: Instruction, active: Array) -> None:
+        self.write(each.operands[0], -self.value(each.operands[1], each.opcode[-1]), active)
+
+    def do_not(self, each: Instruction, active: Array) -> None:
+        self.write(each.operands[0], ~self.value(each.operands[1], each.opcode[-1]), active)
+
+    def do_rcp(self, each: Instruction, active: Array) -> None:
+        with np.errstate(all="ignore"):
+            self.write(each.operands[0], np.float32(1) / self.value(each.operands[1], "f32"), active)
+
+    def do_ex2(self, each: Instruction, active: Array) -> None:
+        with np.errstate(all="ignore"):
+            exact = np.exp2(self.value(each.operands[1], "f32").astype(np.float64)).astype(np.float32)
+        self.write(
+            each.operands[0], np.where(exact < np.finfo(np.float32).tiny, np.float32(0), exact), active
+        )
+
+    def do_setp(self, each: Instruction, active: Array) -> None:
+        left, right = (self.value(operand, each.opcode[-1]) for operand in each.operands[1:3])
+        with np.errstate(all="ignore"):
+            self.write(each.operands[0], _COMPARISONS[each.opcode[1]](left, right), active)
+
+    def do_selp(self, each: Instruction, active: Array) -> None:
+        one, other = (self.value(operand, each.opcode[-1]) for operand in each.operands[1:3])
+        self.write(each.operands[0], np.where(self.registers[each.operands[3]], one, other), active)
+
+    def do_ld(self, each: Instruction, active: Array) -> None:
+        if each.opcode[1] == "param":
+            address = self.workgroup.parameters[each.operands[1][1:-1]]
+            self.write(each.operands[0], np.full(LANES, address, np.uint64), active)
+            return
+        size = np.dtype(_TYPES[each.opcode[-1]]).itemsize
+        targets = re.findall(r"%\w+", each.operands[0])
+        address = self.address(each.operands[1])
+        assert (address[active] % (size * len(targets)) == 0).all()
+        memory, place = self.memory(each.opcode[1], address, active)
+        places = np.where(active, place, place[active][0])
+        for i, target in enumerate(targets):
+            found = memory[places[:, None] + (i * size + np.arange(size))]
+            self.write(target, found.copy().view(_TYPES[each.opcode[-1]])[:, 0], active)
+
+    def do_st(self, each: Instruction, active: Array) -> None:
+        type_ = each.opcode[-1]
+        size = np.dtype(_TYPES[type_]).itemsize
+        sources = [part for part in re.split(r"[{},\s]+", each.operands[1]) if part]
+        address = self.address(each.operands[0])
+        assert (address[active] % (size * len(sources)) == 0).all()
+        memory, place = self.memory(each.opcode[1], address, active)
+        for i, source in enumerate(sources):
+            bytes_ = np.ascontiguousarray(self.value(source, type_)).view(np.uint8).reshape(LANES, size)
+            memory[place[active][:, None] + (i * size + np.arange(size))] = bytes_[active]
+
+    def do_cp(self, each: Instruction, active: Array) -> None:
+        if each.opcode[2] == "commit_group":
+            self.copies.append([])
+        elif each.opcode[2] == "wait_group":
+            pending = int(each.operands[0])
+            arrived = self.copies[: len(self.copies) - 1 - pending]
+            for to, found, _ in (copy for group in arrived for copy in group):
+                self.workgroup.shared[to] = found
+            self.copies = self.copies[len(arrived) :]
+        else:
+            size = int(each.operands[2])
+            assert each.operands[2:] in (("16",), ("16", "16"))
+            _, to = self.memory("shared", self.address(each.operands[0]), active)
+            memory, place = self.memory("global", self.address(each.operands[1]), active)
+            assert (to[active] % size == 0).all() and (place[active] % size == 0).all()
+            places = place[active][:, None] + np.arange(size)
+            targets = to[active][:, None] + np.arange(size)
+            # What is there meanwhile is no number.
+            self.workgroup.shared[targets] = 0xFF
+            self.copies[-1].append((targets, memory[places], size))
+
+    def do_shfl(self, each: Instruction, active: Array) -> None:
+        assert active.all() and each.opcode[2] == "bfly"
+        target, *others = each.operands
+        source, offset = others[-4:-2]
+        lanes = np.arange(LANES) ^ int(offset)
+        self.write(target, self.value(source, "b32")[lanes], active)
+        if len(others) == 5:
+            self.write(others[0], np.full(LANES, True), active)
+
+    def do_mma(self, each: Instruction, active: Array) -> None:
+        assert active.all() and "m16n8k8" in each.opcode and each.opcode[-2] == "tf32"
+        targets, left, right, sums = (re.findall(r"%\w+", operand) for operand in each.operands)
+        lane = np.arange(LANES)
+        row, place = lane // 4, lane % 4
+        a, b, c = np.empty((16, 8)), np.empty((8, 8)), np.empty((16, 8))
+        for i, register in enumerate(left):
+            a[row + i % 2 * 8, place + i // 2 * 4] = self._tf32(register)
+        for i, register in enumerate(right):
+            b[place + i * 4, row] = self._tf32(register)
+        for i, register in enumerate(sums):
+            c[row + i // 2 * 8, place * 2 + i % 2] = self.value(register, "f32")
+        with np.errstate(all="ignore"):
+            found = _summed(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+        for i, register in enumerate(targets):
+            self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
+
+    def _tf32(self, register: str) -> Array:
+        return (self.value(register, "u32") & np.uint32(_TF32_BITS)).view(np.float32).astype(np.float64)
+
+
+def _summed(addends: Array) -> Array:
+    """Sums over the second dimension, as matrix units have them."""
+    largest = np.abs(addends).max(1, keepdims=True)
+    finite = np.isfinite(largest)
+    _, exponent = np.frexp(np.where(finite, largest, 1.0))
+    unit = np.ldexp(1.0, exponent - _SUMMED_BITS - _EXTRA_BITS)
+    total = np.where(finite, np.trunc(addends / unit) * unit, addends).sum(1)
+    _, exponent = np.frexp(np.where(np.isfinite(total), total, 1.0))
+    unit = np.ldexp(1.0, exponent - _SUMMED_BITS)
+    return np.where(np.isfinite(total), np.trunc(total / unit) * unit, total).astype(np.float32)

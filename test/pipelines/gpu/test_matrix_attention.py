@@ -1,0 +1,157 @@
+"""Attention on NVIDIA's matrix units: on a GPU where there is one, elsewhere by what its text says.
+
+The text of kernels is interpreted, with matrix units that truncate. How fast they are, nothing here tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from attention_program import SCALE, Heads, PixelsToTokens, attended
+from iree.winograd.compiling.program import compile
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.choice import attention_schedule
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from ptx_interpreter import Kernel
+from ptxas import spilled_bytes
+from torch import nn
+from wide import wide, wide_combinations
+
+Array = npt.NDArray[Any]
+Case = tuple[int, int, int, int]
+"""Images, heads, tokens, channels of a head."""
+
+ARCHITECTURE = "sm_90a"
+
+
+@pytest.fixture
+def on_matrix_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_schedule, "FASTER_ON_MATRIX_UNITS", (MMA.name,))
+
+
+def text_of(model: nn.Module, x: Array, folder: Path, architecture: str = ARCHITECTURE) -> tuple[str, str]:
+    """The text of the kernel of attention, and its name."""
+    flags = [f"--iree-hal-dump-executable-files-to={folder}"]
+    imported = iree.winograd.import_torch(model, torch.from_numpy(x))
+    compile(imported, target=f"cuda:{architecture}", strict=True, flags=flags)
+    (text,) = (path.read_text() for path in folder.glob("*.ptx"))
+    found = re.search(r"\.entry (winograd_\w*attention\w+)\(", text)
+    assert found is not None
+    return text, found[1]
+
+
+def emulated(model: nn.Module, x: Array, shape: tuple[int, ...], queries: int, folder: Path) -> Array:
+    """The result, by all workgroups, each of so many queries of a head."""
+    text, name = text_of(model, x, folder)
+    result = np.full(shape, np.nan, np.float32)
+    batch, tokens = re.findall(r"attention_(\d+)x(\d+)x", name)[0]
+    Kernel.parsed(text, name).run([x, result], _workgroups(ceil_div(int(tokens), queries), int(batch)))
+    return result
+
+
+def _workgroups(blocks: int, batch: int) -> Iterator[tuple[int, int]]:
+    return ((block, head) for head in range(batch) for block in range(blocks))
+
+
+def of_heads(x: Array, heads: int) -> Array:
+    """Queries, keys and values: 3 x images x heads x tokens x channels."""
+    images, tokens, _ = x.shape
+    return x.astype(np.float64).reshape(images, tokens, 3, heads, -1).transpose(2, 0, 3, 1, 4)
+
+
+def side_by_side(heads: Array) -> Array:
+    images, count, tokens, channels = heads.shape
+    return heads.swapaxes(1, 2).reshape(images, tokens, count * channels)
+
+
+def errors(result: Array, expected: Array) -> float:
+    return float(np.sqrt(np.square(result - expected).mean()))
+
+
+@pytest.mark.parametrize("case", [(1, 1, 77, 20), *wide([(1, 2, 40, 7), (1, 1, 64, 48), (1, 1, 150, 128)])])
+def test_errors_are_those_of_multiply_adds(
+    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images, heads, tokens, channels = case
+    x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
+    expected = side_by_side(attended(*of_heads(x, heads))[0])
+    found = {}
+    for units in ((), (MMA.name,)):
+        monkeypatch.setattr(attention_schedule, "FASTER_ON_MATRIX_UNITS", units)
+        queries = min(64, 16 * ceil_div(tokens, 16)) if units else 16
+        folder = tmp_path / f"{len(units)}"
+        found[units] = emulated(Heads(heads), x, expected.shape, queries, folder)
+    of_multiply_adds, of_matrix_units = (errors(each, expected) for each in found.values())
+    assert of_matrix_units <= 1.5 * of_multiply_adds < 1e-6
+
+
+@pytest.mark.parametrize("safe", [True, *wide([False])])
+def test_queries_that_no_key_has_a_score_for(safe: bool, on_matrix_units: None, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).uniform(-2, -1, (1, 40, 3 * 2 * 8)).astype(np.float32)
+    x[0, 5, :8] = np.inf
+    result = emulated(Heads(2, safe=safe), x, (1, 40, 2 * 8), 48, tmp_path)
+    lost, x[0, 5, :8] = result[0, 5, :8].copy(), -1
+    assert (lost == 0).all() if safe else np.isnan(lost).all()
+    expected, bound = map(side_by_side, attended(*of_heads(x, 2)))
+    is_right = np.abs(result - expected) <= bound
+    is_right[0, 5, :8] = True
+    assert is_right.all()
+
+
+@pytest.mark.parametrize("size", wide([(6, 7), (5, 13)]))
+def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None, tmp_path: Path) -> None:
+    tokens = size[0] * size[1]
+    x = np.random.default_rng(0).standard_normal((2, 3 * 20, *size), np.float32)
+    queries = min(64, 16 * ceil_div(tokens, 16))
+    result = emulated(PixelsToTokens(), x, (2, tokens, 20), queries, tmp_path)
+    split = x.astype(np.float64).reshape(2, 3, 20, -1).transpose(1, 0, 3, 2)
+    expected, bound = attended(*split)
+    assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    ("case", "architecture"),
+    [
+        ((32, 3, 197, 64), ARCHITECTURE),
+        *wide_combinations(
+            [
+                ((32, 3, 197, 64), "sm_80"),
+                *(((2, 8, 256, channels), ARCHITECTURE) for channels in (32, 40, 80, 128)),
+                *(((2, 8, 77, channels), ARCHITECTURE) for channels in (32, 80, 128)),
+                ((2, 8, 77, 127), ARCHITECTURE),
+            ]
+        ),
+    ],
+)
+def test_spills_no_registers(case: Case, architecture: str, on_matrix_units: None, tmp_path: Path) -> None:
+    images, heads, tokens, channels = case
+    x = np.zeros((images, tokens, 3 * heads * channels), np.float32)
+    text, name = text_of(Heads(heads), x, tmp_path, architecture)
+    assert "mma.sync.aligned.m16n8k8" in text
+    assert spilled_bytes(tmp_path, architecture)[name] == 0
+
+
+@pytest.mark.matrix_units
+@pytest.mark.parametrize(
+    "case",
+    [(2, 3, 197, 64), (1, 2, 77, 20), (9, 8, 130, 16), (2, 8, 256, 128), (1, 3, 64, 7), (1, 8, 1024, 80)],
+)
+def test_attention_of_heads(case: Case, on_matrix_units: None, gpu_target: str, gpu_device: str) -> None:
+    images, heads, tokens, channels = case
+    x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
+    imported = iree.winograd.import_torch(Heads(heads), torch.from_numpy(x))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
+    expected, bound = map(side_by_side, attended(*of_heads(x, heads)))
+    assert (np.abs(result - expected) <= bound).all()
+    queries, keys, values = map(torch.from_numpy, of_heads(x, heads).astype(np.float32))
+    by_torch = side_by_side((torch.softmax((queries * SCALE) @ keys.mT, -1) @ values).numpy())
+    assert errors(result, expected) <= 1.5 * max(errors(by_torch, expected), 1e-7)
