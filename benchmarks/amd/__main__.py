@@ -4,6 +4,7 @@
     python -m benchmarks.amd model.mlir --targets gfx1100 navi31
     python -m benchmarks.amd --stock --json           # of stock IREE, a line of JSON for each kernel
     python -m benchmarks.amd --output benchmarks/results/amd.json     # what is missing there is added
+    python -m benchmarks.amd model.mlir --targets gfx1100 --pages pages     # pages/model-gfx1100.html
 
 No GPU is needed. Targets that begin with "gfx" are ROCm's, by LLVM within IREE's compiler; the others, and
 "radv:gfx1201", are GPUs that Mesa's driver is made to believe in, by its own compiler, which `make amd`
@@ -16,12 +17,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from pathlib import Path
 
 from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each
 from benchmarks.amd.kernel import kernel_table
 from benchmarks.amd.layers import LAYERS, layer_text
+from benchmarks.amd.page import program_page
 from benchmarks.amd.radv import MESA
 from benchmarks.results_file import ResultsFile
 
@@ -36,6 +39,7 @@ def main() -> int:
     parser.add_argument("--stock", action="store_true", help="the kernels of IREE alone")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each kernel")
     parser.add_argument("--output", type=Path, help="a JSON file, of choices and predictions, too")
+    parser.add_argument("--pages", type=Path, help="a folder for reports as HTML, of each program and target")
     parser.add_argument("--mesa", type=Path, default=MESA, help="the folder that Mesa is in")
     arguments = parser.parse_args()
     results = ResultsFile(arguments.output, "programs")
@@ -54,6 +58,9 @@ def main() -> int:
                 continue
             spilled += sum(kernel.spilled > 0 for kernel in compiled.kernels)
             results.add(row, {"program": name, "target": target, "by": by, **compiled.as_json})
+            if arguments.pages is not None and not arguments.stock:
+                arguments.pages.mkdir(parents=True, exist_ok=True)
+                (arguments.pages / _page_name(name, target)).write_text(program_page(compiled))
             if arguments.json:
                 for kernel in compiled.kernels:
                     print(json.dumps({"program": name, **kernel.as_json}), flush=True)
@@ -61,6 +68,11 @@ def main() -> int:
                 print(f"\n{name}\n", *kernel_table(compiled.kernels), sep="\n", flush=True)
     print(f"{spilled} kernels spill", file=sys.stderr)
     return 1 if spilled and not arguments.stock else 0
+
+
+def _page_name(program: str, target: str) -> str:
+    """A layer's name has spaces and arrows, the name of a target may have a colon."""
+    return re.sub(r"[^\w.]+", "-", f"{Path(program).stem}-{target}") + ".html"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from typing import Any
 
 from iree.winograd import compile
 from iree.winograd.errors import CompilationError
+from iree.winograd.report.schema import DecisionReport, choice
 
 from benchmarks.amd.kernel import CompiledKernel
 from benchmarks.amd.radv import MESA, STAND_INS, radv_kernels
@@ -29,6 +30,8 @@ class CompiledProgram:
     kernels: Sequence[CompiledKernel]
     layers: Sequence[Mapping[str, Any]]
     """Algorithm, schedule and predicted seconds of each that isn't left to IREE."""
+    report: DecisionReport | None = None
+    """None for a program of stock IREE's."""
 
     @property
     def as_json(self) -> dict[str, Any]:
@@ -73,25 +76,29 @@ def compiled_for_each(
             except CompilationError as error:
                 yield from ((target, error) for target in group)
                 continue
-            layers = [] if stock else list(_chosen(json.loads(report.read_text())))
+            decisions = None if stock else json.loads(report.read_text())
             for target in group:
-                yield target, _loaded(target, program, dump, layers, mesa)
+                try:
+                    kernels = _kernels(target, program, dump, mesa)
+                except RuntimeError as error:
+                    yield target, error
+                else:
+                    yield target, CompiledProgram(kernels, list(_chosen(decisions)), decisions)
 
 
-def _loaded(
-    target: str, program: Path, dump: Path, layers: Sequence[Mapping[str, Any]], mesa: Path
-) -> CompiledProgram | RuntimeError:
+def _kernels(target: str, program: Path, dump: Path, mesa: Path) -> list[CompiledKernel]:
     if target_name(target).startswith("hip:"):
-        return CompiledProgram(list(rocm_kernels(dump)), layers)
+        return list(rocm_kernels(dump))
     expected = len(list(dump.rglob("*.spv")))
-    try:
-        return CompiledProgram(radv_kernels(program, target.removeprefix(RADV), expected, mesa), layers)
-    except RuntimeError as error:
-        return error
+    return radv_kernels(program, target.removeprefix(RADV), expected, mesa)
 
 
-def _chosen(report: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for layer in report["layers"]:
-        if layer["chosen"] is not None:
-            candidate = layer["candidates"][layer["chosen"]]
-            yield {name: candidate[name] for name in ("algorithm", "schedule", "predicted_seconds")}
+def _chosen(report: DecisionReport | None) -> Iterator[dict[str, Any]]:
+    for layer in report["layers"] if report is not None else ():
+        candidate = choice(layer)
+        if candidate is not None:
+            yield {
+                "algorithm": candidate["algorithm"],
+                "schedule": candidate["schedule"],
+                "predicted_seconds": candidate["predicted_seconds"],
+            }

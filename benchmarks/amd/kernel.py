@@ -10,7 +10,7 @@ from benchmarks.amd.bounds import Bound
 from benchmarks.amd.machine_code import Instructions
 from benchmarks.tables.markdown import table
 
-_COLUMNS = (
+COLUMNS = (
     "target",
     "kernel",
     "threads",
@@ -92,9 +92,9 @@ class CompiledKernel:
                 f"{bound.of_peak:.2f}",
                 bound.by,
             ]
-        return [*map(str, cells), *[""] * (len(_COLUMNS) - len(cells))]
+        return [*map(str, cells), *[""] * (len(COLUMNS) - len(cells))]
 
 
 def kernel_table(kernels: Iterable[CompiledKernel]) -> list[str]:
     """The lines of a table."""
-    return table(list(_COLUMNS), [kernel.row for kernel in kernels])
+    return table(list(COLUMNS), [kernel.row for kernel in kernels])

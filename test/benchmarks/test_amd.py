@@ -22,6 +22,7 @@ from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
 from benchmarks.amd.layers import LAYERS, layer_problem, layer_text, problem_text
 from benchmarks.amd.machine_code import Instructions, MatrixProduct, main_loop
+from benchmarks.amd.page import program_page
 from benchmarks.amd.predicted import predicted
 from benchmarks.amd.radv import STAND_INS, kernels_of_log
 from benchmarks.amd.rocm import kernels_of_assembly
@@ -243,6 +244,19 @@ def test_layers_that_irees_code_fails_on_are_not_left_to_it() -> None:
     layer = "1x7x7x512->2048 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
     compiled = compiled_for(problem_text(ConvolutionProblem.parse(layer)), "gfx1201")
     assert len(compiled.layers) == 1
+
+
+def test_a_page_has_the_report_and_the_kernels() -> None:
+    """By LLVM; of stock IREE's programs there is no report."""
+    layer = "1x7x7x64->64 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    compiled = compiled_for(problem_text(ConvolutionProblem.parse(layer)), "gfx1100")
+    page = program_page(compiled)
+    assert page.index("<h2>Layers</h2>") < page.index("<h2>Kernels, as compiled</h2>")
+    for kernel in compiled.kernels:
+        cells = "".join(f'<td class="number">{each}</td>' for each in kernel.row[2:8])
+        assert f"<td>{kernel.name}</td>{cells}" in page
+    with pytest.raises(ValueError, match="stock IREE"):
+        program_page(replace(compiled, report=None))
 
 
 @pytest.mark.wide

@@ -34,8 +34,8 @@ _NO_PREDICTION = "\N{EN DASH}"
 _NUMERIC_COLUMNS = ("", "Time", "Error", "Rate")
 
 
-def decision_page(report: DecisionReport) -> str:
-    """The text of the page."""
+def decision_page(report: DecisionReport, *further: Element) -> str:
+    """The text of the page, `further` parts at its end."""
     title = "Layers, and how they are computed"
     if report["model"] is not None:
         title = f"Layers of {Path(report['model']).name}, and how they are computed"
@@ -53,6 +53,7 @@ def decision_page(report: DecisionReport) -> str:
         *_roofline(report),
         *_layers(report),
         *_others(report),
+        *further,
     )
     page = element("html", head, body, lang="en")
     return "<!DOCTYPE html>\n" + tostring(page, encoding="unicode", method="html") + "\n"
