@@ -48,7 +48,8 @@ _WRITTEN_AFTER = 5.0
 _SHORT_LOOP = 8
 """Steps that compilers may unroll whole."""
 _STEP = 16
-_FEWEST_WAVES = 2
+FEWEST_WAVES = 2
+"""Of a SIMD, so that one works while another waits."""
 
 Rows = dict[str, dict[str, Any]]
 
@@ -119,14 +120,15 @@ def _compile(job: _Job) -> Rows:
         row: dict[str, Any] = {"target": target, "layer": str(job.layer), "layers": job.layers}
         if isinstance(compiled, CompiledProgram):
             row["chosen"] = next(iter(compiled.layers), None)
-            row["kernels"] = list(map(_facts, compiled.kernels))
+            row["kernels"] = list(map(kernel_facts, compiled.kernels))
         else:
             row["error"] = str(compiled)
         rows[f"{target}, {job.layer}"] = row
     return rows
 
 
-def _facts(kernel: CompiledKernel) -> dict[str, Any]:
+def kernel_facts(kernel: CompiledKernel) -> dict[str, Any]:
+    """What is recorded of a kernel."""
     names = ("name", "threads", "wave", "registers", "spilled", "shared", "waves")
     facts: dict[str, Any] = {name: getattr(kernel, name) for name in names}
     if kernel.loop is not None and kernel.bound is not None:
@@ -264,7 +266,7 @@ def _report(results: ResultsFile) -> int:
     wrong = 0
     for name, row in results.rows.items():
         for kernel in row.get("kernels", ()):
-            if kernel["spilled"] or kernel["waves"] < _FEWEST_WAVES:
+            if kernel["spilled"] or kernel["waves"] < FEWEST_WAVES:
                 wrong += 1
                 print(f"{name}: {kernel['name']} spills {kernel['spilled']}, {kernel['waves']} waves")
         if "error" in row:

@@ -12,6 +12,7 @@ from typing import Any
 
 from iree.winograd import compile
 from iree.winograd.errors import CompilationError
+from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.report.schema import DecisionReport, choice
 
 from benchmarks.amd.kernel import CompiledKernel
@@ -45,8 +46,10 @@ def target_name(target: str) -> str:
     return f"vulkan:{STAND_INS[stand_in][0]}" if by_mesa else f"hip:{target}"
 
 
-def compiled_for(source: str, target: str, *, stock: bool = False, mesa: Path = MESA) -> CompiledProgram:
-    """A program, MLIR or the path of one, as it is for one of the targets.
+def compiled_for(
+    source: str | ImportedModel, target: str, *, stock: bool = False, mesa: Path = MESA
+) -> CompiledProgram:
+    """A program, MLIR or the path of one or an imported model, as it is for one of the targets.
 
     Raises `CompilationError` where it doesn't compile, `NoMesaError` where Mesa is missing, and RuntimeError
     where a program doesn't load.
@@ -58,7 +61,7 @@ def compiled_for(source: str, target: str, *, stock: bool = False, mesa: Path = 
 
 
 def compiled_for_each(
-    source: str, targets: Sequence[str], *, stock: bool = False, mesa: Path = MESA
+    source: str | ImportedModel, targets: Sequence[str], *, stock: bool = False, mesa: Path = MESA
 ) -> Iterator[tuple[str, CompiledProgram | CompilationError | RuntimeError]]:
     """The same for several targets, with the error where there is one: compiled once for GPUs of one family.
 

@@ -98,6 +98,47 @@ def _range(bounds: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
+def between(files: Sequence[Any]) -> list[str]:
+    """Of each operation between convolutions the kernels that it takes, and what they are on all targets."""
+    (file,) = files
+    rows = list(file["operations"].values())
+    found = []
+    for operation in dict.fromkeys(each["operation"] for each in rows):
+        own = [each for each in rows if each["operation"] == operation]
+        kernels = [(each["target"], kernel) for each in own for kernel in each["kernels"]]
+        names = {kernel["name"] for _, kernel in kernels}
+        ours = sorted({_purpose(name) for name in names if name.startswith(_OURS)})
+        spilling = sorted({target for target, kernel in kernels if kernel["spilled"]})
+        registers = (
+            max((kernel["registers"] for target, kernel in kernels if re.match(prefix, target)), default=0)
+            for prefix in _COMPILERS.values()
+        )
+        found.append(
+            (
+                operation,
+                str(len(own)),
+                ", ".join(ours),
+                ", ".join(sorted({_purpose(name) for name in names if not name.startswith(_OURS)})),
+                ", ".join(spilling) or "none",
+                *map(str, registers),
+                str(min(kernel["waves"] for _, kernel in kernels)),
+                _range([kernel["bound"] for _, kernel in kernels if "bound" in kernel]),
+            )
+        )
+    heads = ("operation", "targets", "kernels of ours", "IREE's", "spills on", *_COMPILERS, "fewest waves")
+    return table((*heads, "bound"), found)
+
+
+_OURS = "winograd_"
+_COMPILERS = {"most registers, RDNA by LLVM": "gfx1", "by Mesa": "radv:", "CDNA": "gfx9"}
+
+
+def _purpose(kernel: str) -> str:
+    """What the name of a kernel says but for sizes."""
+    words = re.sub(r"^(?:winograd|main_dispatch_\d+|jit_eval_\d+_dispatch_\d+)_", "", kernel).split("_")
+    return " ".join(word for word in words if not re.search(r"\d", word) and word not in ("from", "to"))
+
+
 def networks(files: Sequence[Any]) -> list[str]:
     """Of each network and batch what all convolutions are predicted to take, and to take IREE's own code."""
     (file,) = files

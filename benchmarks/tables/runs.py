@@ -29,6 +29,11 @@ RUNS: Mapping[str, Run] = {
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
         "amd --output benchmarks/results/amd.json` of some layers and targets, and `--stock",
     ),
+    "amd-between.json": Run(
+        "2026-11-27",
+        "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
+        "amd.between --output benchmarks/results/amd-between.json",
+    ),
     "amd-chosen.json": Run(
         "2026-11-27",
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",

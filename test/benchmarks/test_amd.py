@@ -5,7 +5,9 @@ By Mesa's where `make amd` has put it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
@@ -17,6 +19,7 @@ from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.implementation import Implementation
 
+from benchmarks.amd.between import main as compile_between
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
 from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
@@ -28,6 +31,7 @@ from benchmarks.amd.radv import STAND_INS, kernels_of_log
 from benchmarks.amd.rocm import kernels_of_assembly
 from benchmarks.amd.zoo_layers import network_layers
 from benchmarks.square_layer import SquareLayer
+from benchmarks.tables.amd import between
 
 CODE = """\
 kernel:
@@ -208,6 +212,31 @@ def test_kernels_of_the_same_blocks_are_summed_up() -> None:
     )
     assert (found["layers"], found["kernels"], found["spilling"]) == (5, 2, 1)
     assert (found["most_registers"], found["fewest_waves"], found["bounds"]) == (94, 1, [0.5, 0.6])
+
+
+def test_kernels_between_convolutions_are_summed_up() -> None:
+    def row(target: str, *kernels: dict[str, object]) -> dict[str, object]:
+        return {"operation": "attention", "target": target, "kernels": list(kernels)}
+
+    ours = {"name": "winograd_safe_attention_16x1024x1024_from_40_to_40", "waves": 6}
+    theirs = {"name": "main_dispatch_12_elementwise_transpose_2x64_f32", "waves": 16, "spilled": 0}
+    rows = {
+        "a": row("gfx1100", ours | {"registers": 144, "spilled": 0, "bound": 0.5}, theirs | {"registers": 9}),
+        "b": row("radv:navi31", ours | {"registers": 192, "spilled": 3, "bound": 0.625}),
+    }
+    *_, line = between([{"operations": rows}])
+    cells = ["attention", "2", "safe attention", "elementwise transpose", "radv:navi31", "144", "192", "0"]
+    assert line == f"| {' | '.join([*cells, '6', '0.50 to 0.62'])} |"
+
+
+def test_an_operation_between_convolutions_is_compiled(tmp_path: Path) -> None:
+    output = tmp_path / "between.json"
+    arguments = ["--operations", "softmax of channels", "--targets", "gfx1100", "--output", str(output)]
+    assert compile_between(arguments) == 0
+    (row,) = json.loads(output.read_text())["operations"].values()
+    names = [kernel["name"] for kernel in row["kernels"]]
+    assert any("reduction" in name for name in names)
+    assert not any("direct" in name for name in names)
 
 
 def test_layers_of_networks_are_predicted_beside_irees_code() -> None:
