@@ -68,13 +68,13 @@ def main() -> None:
 def build(folder: Path, target: str) -> None:
     """Compile a program for each case and kind."""
     from iree.winograd.compiling.program import compile
-    from iree.winograd.pipelines.gpu.choice import attention_schedule
+    from iree.winograd.pipelines.gpu.schedules import attention_fit
 
     folder.mkdir(parents=True, exist_ok=True)
     for case in CASES:
         text = "".join(_function(name, case, count) for name, count in (("few", FEW), ("many", MANY)))
         for kind, units in KINDS.items():
-            with patch.object(attention_schedule, "FASTER_ON_MATRIX_UNITS", units):
+            with patch.object(attention_fit, "FASTER_ON_MATRIX_UNITS", units):
                 compile(text, target=target, output=_path(folder, case, kind))
 
 

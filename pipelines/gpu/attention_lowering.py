@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.pipelines.gpu.choice.attention_schedule import attention_schedule
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -15,6 +14,7 @@ from iree.winograd.pipelines.gpu.schedules.attention import (
     MatrixAttentionSchedule,
     MultiplyAddAttentionSchedule,
 )
+from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule
 from iree.winograd.pipelines.problems.tensor_operations import BatchedAttention
 
 

@@ -18,8 +18,8 @@ import torch
 from attention_program import SCALE, Heads, PixelsToTokens, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.choice import attention_schedule
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from iree.winograd.pipelines.gpu.schedules import attention_fit
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn
@@ -34,7 +34,7 @@ ARCHITECTURE = "sm_90a"
 
 @pytest.fixture
 def on_matrix_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_schedule, "FASTER_ON_MATRIX_UNITS", (MMA.name,))
+    monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", (MMA.name,))
 
 
 def text_of(model: nn.Module, x: Array, folder: Path, architecture: str = ARCHITECTURE) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def test_errors_are_those_of_multiply_adds(
     expected = side_by_side(attended(*of_heads(x, heads))[0])
     found = {}
     for units in ((), (MMA.name,)):
-        monkeypatch.setattr(attention_schedule, "FASTER_ON_MATRIX_UNITS", units)
+        monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", units)
         queries = min(64, 16 * ceil_div(tokens, 16)) if units else 16
         folder = tmp_path / f"{len(units)}"
         found[units] = emulated(Heads(heads), x, expected.shape, queries, folder)

@@ -1,4 +1,4 @@
-"""Which schedule attention has on a target: no other one is measured or predicted."""
+"""Which schedule attention has on a target, the only one that there is for it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.attention import (
+
+from .attention import (
     AttentionSchedule,
     MatrixAttentionSchedule,
     MultiplyAddAttentionSchedule,
