@@ -50,7 +50,7 @@ from .cost_model import depthwise_seconds, gemm_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
-from .rates import fused_rates, has_two_waves, multiply_add_rates
+from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
 from .weight_gradient_cost import weight_gradient_seconds
 
@@ -81,9 +81,6 @@ SMALL_RDNA_SCHEDULES = (
     GemmSchedule(32, 32, 16, thread_rows=8, thread_columns=4),
 )
 """For RDNA, of one warp: shared memory bounds threads of fewer sums."""
-DUAL_ISSUING_THREADS = 32
-"""Of a workgroup for RDNA 3 by Vulkan, which is one warp then: a thread does two multiply-adds at a time
-whose operands are in different banks of registers. In larger workgroups' warps of 64 it does one."""
 MFMA_GEMM_SCHEDULES = (
     MfmaGemmSchedule(128, 128, 16),
     MfmaGemmSchedule(64, 64, 16, thread_rows=8, thread_columns=4),

@@ -54,6 +54,11 @@ _BOUNDS_OF_RDNA2 = {(16, 8): 0.96, (8, 8): 0.95, (8, 4): 0.85, (4, 4): 0.80}
 _BOUNDS_BY_SHARED_MEMORY = {(16, 8): 0.95, (8, 8): 0.88, (8, 4): 0.59, (4, 4): 0.40}
 """By the rows and columns of a thread. Shared memory moves 128 bytes in a cycle for as many multiply-adds as
 a compute unit of CDNA, and of RDNA since its third, does; RDNA 2 does half as many."""
+DUAL_ISSUING_THREADS = 32
+"""Of a workgroup by Vulkan on RDNA since its third, which is one warp then: a thread does two multiply-adds
+at a time whose operands are in different banks of registers. Larger workgroups have warps of 64."""
+_BOUND_OF_PAIRS = 0.75
+"""Of 8 x 8 sums of such a thread: Mesa's compiler finds a second one for nine of ten."""
 AMD_MATRIX_RATES = {(32, 64): 0.60, (32, 32): 0.55, (16, 32): 0.45}
 """The part of the peak rate of matrix units that is expected of AMD's, by a warp's rows and columns."""
 CDNA4_MATRIX_RATES = {(48, 64): 0.56, (32, 64): 0.43, (32, 32): 0.32}
@@ -140,7 +145,15 @@ def product_rate(
 
 def _multiply_add_rate(schedule: GemmSchedule, machine: GpuMachine) -> float:
     rate = multiply_add_rates(machine)[schedule.thread_rows, schedule.thread_columns]
+    if _pairs_multiply_adds(schedule, machine):
+        rate = min(rate, REACHED * _BOUND_OF_PAIRS)
     return rate * _kept_with_few_waves(schedule, machine) * machine.flops
+
+
+def _pairs_multiply_adds(schedule: GemmSchedule, machine: GpuMachine) -> bool:
+    """Whether warps of 32 threads reach the peak rate by pairs alone that Mesa's compiler has to find."""
+    is_pairing = amd_family(machine.name) in (AmdFamily.RDNA3, AmdFamily.RDNA4)
+    return is_pairing and schedule.threads == DUAL_ISSUING_THREADS and schedule.ordered_steps is None
 
 
 def _mfma_gemm_rate(schedule: MfmaGemmSchedule, machine: GpuMachine) -> float:

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.gpu.choice.default_schedule import (
     schedules,
     stage_seconds,
 )
-from iree.winograd.pipelines.gpu.choice.rates import has_two_waves
+from iree.winograd.pipelines.gpu.choice.rates import has_two_waves, product_rate
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.lowering import LOWERINGS
@@ -136,6 +136,17 @@ def test_rows_alternate_where_a_thread_does_two_multiply_adds_at_a_time(
         if isinstance(each, GemmSchedule)
     }
     assert found.items() >= alternating.items()
+
+
+def test_warps_that_need_pairs_of_multiply_adds_are_slower() -> None:
+    """Those of 32 threads by Mesa's compiler, not by LLVM, which finds all pairs."""
+    one_warp, more = GemmSchedule(64, 32, 16), GemmSchedule(64, 64, 16)
+    rdna3 = GpuBackend(GpuTarget(1024, 64 << 10, architecture="rdna3")).default_machine
+    assert product_rate(one_warp, rdna3) < 0.9 * product_rate(more, rdna3)
+    by_llvm = replace(one_warp, ordered_steps=1)
+    assert product_rate(by_llvm, rdna3) == product_rate(more, rdna3)
+    rdna2 = GpuBackend(GpuTarget(1024, 64 << 10, architecture="rdna2")).default_machine
+    assert product_rate(one_warp, rdna2) == product_rate(more, rdna2)
 
 
 def test_amds_kernels_have_registers_and_waves() -> None:
