@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices, operand_of, output_of
 from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.conversions import rounded_type
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 
@@ -52,6 +55,8 @@ class AttentionProblem:
     scores: BatchProduct
     mixtures: BatchProduct
     safe: bool
+    holds_half: bool = False
+    """Whether queries, keys and values surely are numbers of half precision."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +121,29 @@ def match_fused(attention: Attention) -> FusedAttention | NoMatch:
     result, output = output_of(operation, "bmn")
     block = Matrices(0, (), keys, 1)
     factor *= query_view.factor * key_view.factor
+    views = query_view, key_view, value_view
     return FusedAttention(
         AttentionProblem(
             BatchProduct(batch, rows, keys, channels, queries, transposed_keys, block, factor),
             BatchProduct(batch, rows, width, keys, block, values, output, value_view.factor),
             attention.safe,
+            all(_holds_half(view.source) for view in views),
         ),
         query_view.source,
         key_view.source,
         value_view.source,
         result,
     )
+
+
+def _holds_half(value: ir.Value) -> bool:
+    """Whether what computes a tensor rounds its elements to half precision last."""
+    definition = defining_operation(value)
+    elementwise = None if definition is None else match_elementwise(definition)
+    if not isinstance(elementwise, Elementwise):
+        return False
+    *_, terminator = elementwise.body.operations
+    return rounded_type(terminator.operation.operands[0]) is not None
 
 
 def _letters(indexing_map: ir.AffineMap) -> str | None:

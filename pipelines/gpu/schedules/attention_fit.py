@@ -12,6 +12,7 @@ from .attention import (
     MatrixAttentionSchedule,
     MultiplyAddAttentionSchedule,
 )
+from .matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS
 
 FASTER_ON_MATRIX_UNITS: tuple[str, ...] = ()
 """The matrix units, by name, on which attention was measured to be faster than by multiply-adds."""
@@ -30,7 +31,9 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     candidates: list[AttentionSchedule] = []
     if unit is MMA and unit.name in FASTER_ON_MATRIX_UNITS:
         most = min(_MOST_WARPS, ceil_div(problem.scores.rows, MATRIX_ROWS))
-        candidates += [MatrixAttentionSchedule(warps) for warps in range(most, 0, -1)]
+        # TF32 has all numbers of half precision.
+        products = ROUNDED_PRODUCTS if problem.holds_half else SPLIT_PRODUCTS
+        candidates += [MatrixAttentionSchedule(warps, products) for warps in range(most, 0, -1)]
     by_multiply_adds = [MultiplyAddAttentionSchedule(rows) for rows in _ROWS]
     # Fewer queries where these would leave multiprocessors idle.
     candidates += [each for each in by_multiply_adds[:-1] if each.workgroups(problem) >= _WORKGROUPS]

@@ -32,6 +32,18 @@ class Heads(nn.Module):
         return mixed.transpose(1, 2).flatten(2)
 
 
+class RoundedHeads(nn.Module):
+    """The same of numbers that are rounded to half precision before."""
+
+    def __init__(self, heads: int, type_: torch.dtype) -> None:
+        super().__init__()
+        self.attention, self.type = Heads(heads), type_
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.attention(x.to(self.type).to(torch.float32))
+        return result
+
+
 class Pixels(nn.Module):
     """Pixels of an image, channels first, that attend to each other: tokens are neighbours in memory."""
 

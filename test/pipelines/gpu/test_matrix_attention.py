@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from attention_program import SCALE, Heads, PixelsToTokens, attended
+from attention_program import SCALE, Heads, PixelsToTokens, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
@@ -91,6 +91,25 @@ def test_errors_are_those_of_multiply_adds(
         found[units] = emulated(Heads(heads), x, expected.shape, queries, folder)
     of_multiply_adds, of_matrix_units = (errors(each, expected) for each in found.values())
     assert of_matrix_units <= 1.5 * of_multiply_adds < 1e-6
+
+
+@pytest.mark.parametrize("type_", [torch.float16, *wide([torch.bfloat16])], ids=str)
+def test_half_numbers_are_multiplied_once(type_: torch.dtype, on_matrix_units: None, tmp_path: Path) -> None:
+    """Scores are as exact as of fp32; weights are rounded to TF32, which has as many bits as f16."""
+    heads, tokens, channels = 2, 77, 20
+    x = np.random.default_rng(0).standard_normal((1, tokens, 3 * heads * channels), np.float32)
+    x = torch.from_numpy(x).to(type_).float().numpy()
+    # What IREE rounds, and widens again, is in one buffer with what is rounded.
+    pool = np.concatenate([np.zeros(64 * ceil_div(2 * x.size, 64) // 4, np.float32), x.reshape(-1)])
+    text, name = text_of(RoundedHeads(heads, type_), x, tmp_path)
+    result = np.full((1, tokens, heads * channels), np.nan, np.float32)
+    Kernel.parsed(text, name).run([pool, result], _workgroups(2, heads))
+    # Of a block of 32 keys: of four tiles by channels, and of as many by values.
+    assert text.count("mma.sync") == 4 * (32 // 8) + (32 // 8) * 4
+    queries, keys, values = of_heads(x, heads)
+    expected, bound = map(side_by_side, attended(queries, keys, values))
+    rounding = 2.0**-11 * side_by_side(attended(queries, keys, np.abs(values))[0])
+    assert (np.abs(result - expected) <= bound + 1.01 * rounding).all()
 
 
 @pytest.mark.parametrize("safe", [True, *wide([False])])
