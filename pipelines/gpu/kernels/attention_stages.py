@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
-from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import QUAD, thread_id
 from iree.winograd.pipelines.gpu.device.mma import StageMemory
 
 from .attention import Rows
@@ -64,9 +64,22 @@ class StagedRows:
     def _copy(self, first: Index, place: Index) -> None:
         shared, source = self._shared.behind(place), self._source
         assert source is not None
-        for row, quad, exists in self._rows.places():
+        for row, quad, exists in self._places():
             at, offset = shared.at(row, quad * QUAD), self._rows.start(first + row) + quad * QUAD
             when(exists, lambda at=at, offset=offset: shared.memory.copy(at, source, offset))  # type: ignore[misc]
+
+    def _places(self) -> Iterator[tuple[Index, Index, Condition]]:
+        """As of `Rows`, of threads that stay at one quad of rows: a loop keeps one place of each, not all."""
+        (rows, quads), threads = self._rows.extents, self._rows.threads
+        together = threads // quads
+        if together == 0:
+            yield from self._rows.places()
+            return
+        row, quad = thread_id() // quads, thread_id() % quads
+        is_any = Condition(True) if threads % quads == 0 else thread_id().less_than(together * quads)
+        for begin in range(0, rows, together):
+            is_row = Condition(True) if begin + together <= rows else (row + begin).less_than(rows)
+            yield row + begin, quad, is_any & is_row
 
     def end(self, first: Index, place: Index, begun: Sequence[ir.Value]) -> None:
         """Ends it for this thread, once those of the block before aren't multiplied any more."""

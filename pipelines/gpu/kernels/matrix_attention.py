@@ -54,8 +54,11 @@ from .splitting import integer
 
 _COLUMNS = 8
 """Of one product, as is its reduction."""
-_SUMMED_CHANNELS = 16
-"""Whose products matrix units sum."""
+_SUMMED_CHANNELS = MATRIX_ROWS
+"""Whose products matrix units sum: as many as threads read at once."""
+_UNROLLED_CHANNELS = 64
+_LOADED_BY_QUADS = 128
+"""Channels of values whose results leave registers for four products at once."""
 _HALF_ROWS = MATRIX_ROWS // 2
 _LOG2_E = log2(np.e)
 
@@ -206,27 +209,44 @@ class _Workgroup:
 
     def _scored(self, place: Index) -> Iterator[Sums]:
         """By powers of two: of each eight keys of a block this thread's scores."""
-        tiles = range(self._schedule.keys // _COLUMNS)
-        keys = self._of_keys.behind(place)
-        products = [SingleProducts(self._schedule.products) for _ in tiles]
-        for channel in range(0, self._channels, MATRIX_ROWS):
-            column = self._lane_place * QUAD + channel
-            upper, lower = (
-                self._of_queries.load(self._warp_row + self._lane_row + half, column, QUAD)
-                for half in (0, _HALF_ROWS)
-            )
-            rows = [self._parts([upper[i], lower[i], upper[i + 1], lower[i + 1]]) for i in range(0, QUAD, 2)]
-            for tile in tiles:
-                key = keys.load(self._lane_row + tile * _COLUMNS, column, QUAD)
-                for i, row in enumerate(rows):
-                    products[tile].add(row, self._parts(key[2 * i : 2 * i + 2]))
-                if (channel + MATRIX_ROWS) % _SUMMED_CHANNELS == 0:
-                    products[tile].end_block()
+        keys, count = self._of_keys.behind(place), self._schedule.keys // _COLUMNS
+        # Threads would load more of many channels than they have registers for.
+        together = self._channels if self._channels <= _UNROLLED_CHANNELS else _SUMMED_CHANNELS
+
+        def add(first: Index, values: list[ir.Value]) -> list[ir.Value]:
+            products = self._products_of(values, count)
+            for channel in range(0, together, _SUMMED_CHANNELS):
+                self._add_channels(first + channel, keys, products)
+            return [value for each in products for value in each.values]
+
+        none = [value for _ in range(count) for value in SingleProducts(self._schedule.products).values]
+        summed = loop_carried(self._channels, together, none, add, "channels")
+        products = self._products_of(summed, count)
         factor = self._scores.factor * _LOG2_E
         for each in products:
             yield [
                 arith.mulf(score, constant_like(score, factor)) for score in each.sums(keeps_infinity=True)
             ]
+
+    def _products_of(self, values: Sequence[ir.Value], count: int) -> list[SingleProducts]:
+        """Of so many tiles, what a loop carries of which are all of these."""
+        size = len(values) // count
+        products = self._schedule.products
+        return [SingleProducts(products, values[i * size : (i + 1) * size]) for i in range(count)]
+
+    def _add_channels(self, first: Index, keys: SharedRows, products: Sequence[SingleProducts]) -> None:
+        """Products of 16 channels."""
+        column = self._lane_place * QUAD + first
+        upper, lower = (
+            self._of_queries.load(self._warp_row + self._lane_row + half, column, QUAD)
+            for half in (0, _HALF_ROWS)
+        )
+        rows = [self._parts([upper[i], lower[i], upper[i + 1], lower[i + 1]]) for i in range(0, QUAD, 2)]
+        for tile, each in enumerate(products):
+            key = keys.load(self._lane_row + tile * _COLUMNS, column, QUAD)
+            for i, row in enumerate(rows):
+                each.add(row, self._parts(key[2 * i : 2 * i + 2]))
+            each.end_block()
 
     def _existing(self, first: Index, scores: Sums) -> Sums:
         """Minus infinity for keys behind the last one."""
@@ -254,6 +274,7 @@ class _Workgroup:
                 for number, each in enumerate(products):
                     each.add(row, self._parts([of_key[number] for of_key in pair]))
             for each in products:
+                each.end_block()
                 before = results[done : done + 2 * PAIR]
                 mixed += [
                     math.fma(result, scales[i // PAIR], sum_)
@@ -267,7 +288,7 @@ class _Workgroup:
         end = ceil_div(self._mixtures.columns, MATRIX_ROWS) * MATRIX_ROWS
         channel = 0
         while channel < end:
-            width = QUAD if end - channel >= QUAD * _COLUMNS else PAIR
+            width = QUAD if end - channel >= QUAD * _COLUMNS and end <= _LOADED_BY_QUADS else PAIR
             yield channel, width
             channel += width * _COLUMNS
 

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, math, vector
 from iree.winograd.pipelines.emission.vectors import constant_like
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_SUMS
+from iree.winograd.pipelines.gpu.device.memory import zero_scalar
 from iree.winograd.pipelines.gpu.device.mma import multiply_single, no_sums, single_fragment
 
 from .splitting import single_parts_of
 
 PAIR = 2
 """Neighbouring sums of a row that a thread has."""
+_COUNT = 2 * PAIR
 
 Sums = list[ir.Value]
 """A thread's of 16 x 8: two neighbours of a row, and two of the row eight behind."""
@@ -29,10 +32,12 @@ def parts_of_fragment(elements: Sequence[ir.Value], count: int) -> Parts:
 class SingleProducts:
     """Sums of 16 x 8 while products of fragments are added: of large ones, and of small ones beside them."""
 
-    def __init__(self, products: int) -> None:
+    def __init__(self, products: int, values: Sequence[ir.Value] | None = None) -> None:
+        """None so far, or those whose `values` are given."""
+        zero = zero_scalar(MATRIX_SUMS.type)
+        ended, small = (values[:_COUNT], values[_COUNT:]) if values else ([zero] * _COUNT, [no_sums()])
+        self._ended, self._small = list(ended), small[0] if products > 1 else None
         self._large: ir.Value | None = None
-        self._small = no_sums() if products > 1 else None
-        self._ended: Sums | None = None
 
     def add(self, rows: Parts, columns: Parts) -> None:
         self._large = multiply_single(rows[0], columns[0], self._large or no_sums())
@@ -41,17 +46,19 @@ class SingleProducts:
             self._small = multiply_single(rows[1], columns[0], self._small)
 
     def end_block(self) -> None:
-        """Has threads add large products so far to those that follow."""
-        self._ended, self._large = self._large_sums(), None
+        """Has threads add the large products since the last block to those before."""
+        assert self._large is not None
+        self._ended, self._large = list(map(arith.addf, self._ended, _elements(self._large))), None
 
-    def _large_sums(self) -> Sums:
-        ended = self._ended or []
-        block = [] if self._large is None else _elements(self._large)
-        return list(map(arith.addf, ended, block)) if ended and block else ended or block
+    @property
+    def values(self) -> list[ir.Value]:
+        """What a loop carries between blocks."""
+        assert self._large is None
+        return [*self._ended, *([] if self._small is None else [self._small])]
 
     def sums(self, *, keeps_infinity: bool = False) -> Sums:
         """One by one. Of an infinity nothing is left, and small products of it are no number."""
-        large = self._large_sums()
+        large = self._ended
         if self._small is None:
             return large
         sums = list(map(arith.addf, large, _elements(self._small)))

@@ -100,7 +100,7 @@ class MatrixAttentionSchedule(AttentionSchedule):
 
     stages: ClassVar[int] = 2
     """Blocks of keys, and of values, in shared memory: while one is multiplied the other is loaded."""
-    _most_channels: ClassVar[int] = 128
+    _most_channels: ClassVar[int] = 160
     """Of values, whose results a thread has registers for, and of keys."""
 
     warps: int

@@ -36,6 +36,8 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "s64": np.int64,
     "pred": np.bool_,
 }
+_TOGETHER = ("bar", "barrier", "mma", "shfl")
+"""What all lanes of a warp do at once."""
 _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "lt": np.less,
     "le": np.less_equal,
@@ -127,7 +129,7 @@ class _Warp:
         places = np.zeros(LANES, np.int64)
         instructions = self.workgroup.kernel.instructions
         end = len(instructions)
-        while (place := int(places.min())) < end:
+        while (place := self._next(places)) < end:
             active = places == place
             instruction = instructions[place]
             places[active] += 1
@@ -146,6 +148,19 @@ class _Warp:
                 yield "barrier"
             else:
                 getattr(self, f"do_{name}")(instruction, active)
+
+    def _next(self, places: Array) -> int:
+        """Where lanes go on: those that are furthest behind, unless they wait for all others."""
+        if (places == places[0]).all():
+            return int(places[0])
+        instructions = self.workgroup.kernel.instructions
+        waits = [
+            place
+            for place in np.unique(places).tolist()
+            if place == len(instructions) or instructions[place].opcode[0] in _TOGETHER
+        ]
+        free = places[~np.isin(places, waits)]
+        return int(free.min()) if free.size else int(places.min())
 
     # Operands
 

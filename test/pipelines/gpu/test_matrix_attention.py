@@ -143,7 +143,7 @@ def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None
         *wide_combinations(
             [
                 ((32, 3, 197, 64), "sm_80"),
-                *(((2, 8, 256, channels), ARCHITECTURE) for channels in (32, 40, 80, 128)),
+                *(((2, 8, 256, channels), ARCHITECTURE) for channels in (32, 40, 80, 128, 160)),
                 *(((2, 8, 77, channels), ARCHITECTURE) for channels in (32, 80, 128)),
                 ((2, 8, 77, 127), ARCHITECTURE),
             ]
