@@ -48,7 +48,7 @@ def sources(draw: st.DrawFn) -> WeightGradientSource:
     return source
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(
     source=sources(), tiles=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=3, max_size=3)
 )

@@ -10,6 +10,7 @@ import pytest
 import torch
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.targets import target_flags
+from wide import wide
 
 
 class Normalized(torch.nn.Module):
@@ -26,7 +27,7 @@ class Normalized(torch.nn.Module):
         return (pixels.transpose(1, 2) @ pixels).softmax(-1)
 
 
-@pytest.mark.parametrize("target", ["cpu:haswell", "vulkan"])
+@pytest.mark.parametrize("target", ["cpu:haswell", *wide(["vulkan"])])
 def test_all_dispatches_are_submitted_at_once(tmp_path: Path, target: str) -> None:
     source = tmp_path / "normalized.mlirbc"
     iree.winograd.import_torch(Normalized().eval(), torch.randn(1, 8, 15, 15)).save(source)

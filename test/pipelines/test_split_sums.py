@@ -6,6 +6,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from wide import wide, wide_combinations
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -26,7 +27,8 @@ class Sum(torch.nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("batch", "size", "groups", "longest"), [(1, 112, 16, 112), (2, 64, 4, 128), (3, 64, 1, 256)]
+    ("batch", "size", "groups", "longest"),
+    [(2, 64, 4, 128), *wide_combinations([(1, 112, 16, 112), (3, 64, 1, 256)])],
 )
 def test_error_grows_with_the_root_of_the_length(batch: int, size: int, groups: int, longest: int) -> None:
     """`p + q` additions in a row, and a product, round each element (Higham 2002, section 4.2).
@@ -50,7 +52,10 @@ def test_error_grows_with_the_root_of_the_length(batch: int, size: int, groups: 
 
 @pytest.mark.parametrize(
     "norm",
-    [torch.nn.InstanceNorm2d(16, affine=True), torch.nn.GroupNorm(4, 16), torch.nn.LayerNorm((16, 72, 72))],
+    [
+        torch.nn.GroupNorm(4, 16),
+        *wide([torch.nn.InstanceNorm2d(16, affine=True), torch.nn.LayerNorm((16, 72, 72))]),
+    ],
 )
 def test_normalizations_are_those_of_torch(norm: torch.nn.Module) -> None:
     """Of numbers whose mean is as large as their deviation, so that rounding of either shows."""

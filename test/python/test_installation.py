@@ -122,6 +122,7 @@ def check_uninstall(environment: Environment, before: set[Path]) -> None:
     assert environment.output("-c", SEARCHED) == "[]\n"
 
 
+@pytest.mark.wide
 def test_wheel_holds_every_file(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         packed = {info.filename: stat.S_IMODE(info.external_attr >> 16) for info in archive.infolist()}

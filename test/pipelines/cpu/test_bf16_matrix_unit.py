@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from agreement import expect_within
-from convolution_program import Program, compile_rewritten
+from convolution_program import Program, check_together, compile_rewritten
 from host import HOST
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
@@ -101,13 +101,8 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(each, marks=[pytest.mark.wide] * (i not in (1, 3, 6))) for i, each in enumerate(PROGRAMS)],
-    ids=str,
-)
-def test_agrees_with_float64(program: RoundedProgram) -> None:
-    program.check(FLAGS)
+def test_agrees_with_float64() -> None:
+    check_together(PROGRAMS, FLAGS)
 
 
 def chain(image: torch.Tensor, filters: list[torch.Tensor], stride: int) -> torch.Tensor:

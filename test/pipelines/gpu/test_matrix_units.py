@@ -206,7 +206,10 @@ def test_threads_that_hold_what_iree_says_sum_all_products(
 
 @pytest.mark.parametrize(
     ("target", "schedule"),
-    [("vulkan:ampere", COOPERATIVE_BLOCKS), ("hip:gfx942", MFMA_BLOCKS), ("hip:gfx1100", WMMA_BLOCKS)],
+    [
+        ("hip:gfx942", MFMA_BLOCKS),
+        *wide_combinations([("vulkan:ampere", COOPERATIVE_BLOCKS), ("hip:gfx1100", WMMA_BLOCKS)]),
+    ],
 )
 def test_kernels_that_use_warps_ask_for_their_threads(
     target: str, schedule: WarpSchedule, tmp_path: Path
