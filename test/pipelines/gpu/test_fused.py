@@ -15,24 +15,22 @@ from wide import batches, wide
 LEAST = GpuTarget(128, 16384)
 SMALL = ScheduledProgram((8, 10), 12, 20, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
 SCHEDULES = [
-    # Two buffers, several products per thread, rows and columns of threads that differ.
-    replace(SMALL, schedule=replace(F2X2, buffers=2)),
-    replace(SMALL, schedule=FusedSchedule(16, 8, 16, 4, 4, 4, 8, 2)),
+    # Several products per thread, rows and columns of threads that differ.
+    replace(SMALL, schedule=FusedSchedule(16, 8, 16, 4, 2, 4, 8, 2)),
     # Products of tiles of another size.
     replace(SMALL, m=(4, 4), schedule=replace(F2X2, products=36, thread_products=2)),
 ]
 EDGES = [
-    # Tiles that overhang, asymmetric padding, images smaller than a tile, blocks that are not full.
-    ScheduledProgram((13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1)),
+    # Tiles that overhang, asymmetric padding, two buffers; images smaller than a tile.
+    ScheduledProgram(
+        (13, 11), 16, 32, (3, 3), (2, 2), (3, 3), low=(0, 2), high=(3, 1), schedule=replace(F2X2, buffers=2)
+    ),
     ScheduledProgram((1, 1), 8, 8, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1)),
 ]
-CHANNELS = [
-    ScheduledProgram((6, 6), channels, outputs, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))
-    for channels, outputs in [(3, 10), (17, 36)]
-]
+CHANNELS = [ScheduledProgram((6, 6), 17, 36, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1))]
 VIEWS = [
     ScheduledProgram((14, 14), 6, 16, (3, 3), (3, 3), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
-    ScheduledProgram((19, 17), 8, 16, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
+    ScheduledProgram((19, 17), 3, 10, (3, 3), (2, 2), (3, 3), dilations=(3, 2), low=(3, 2), high=(3, 2)),
 ]
 DYNAMIC = [
     ScheduledProgram(
