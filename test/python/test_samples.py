@@ -77,10 +77,10 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_training_is_that_of_torch(tmp_path: Path) -> None:
-    result = run_sample("train.py", "--steps", 3, "--batch", 8, folder=tmp_path)
+    result = run_sample("train.py", "--steps", 2, "--batch", 4, folder=tmp_path)
     assert result.returncode == 0, result.stderr
     losses = re.findall(r"^ *\d+ +(\d\.\d+) +(\d\.\d+)$", result.stdout, re.MULTILINE)
-    assert len(losses) == 3
+    assert len(losses) == 2
     # Sums of up to 1568 products; in a step gradients enlarge what losses differ by.
     assert all(float(ours) == pytest.approx(float(theirs), rel=1568 * 2.0**-24) for theirs, ours in losses)
     assert result.stdout.count("of other images are classified rightly") == 2

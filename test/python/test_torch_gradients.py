@@ -16,7 +16,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from torch_problem import Problem
-from wide import sampled, wide
+from wide import wide
 
 SPACES = {
     "cpu:host": CpuBackend(CpuTarget.of("", "")).search_space(),
@@ -87,9 +87,7 @@ def test_gradients_are_torchs(problems: Sequence[Problem]) -> None:
     expect_gradients(problems)
 
 
-@pytest.mark.parametrize(
-    "problems", [PROBLEMS[6:7], *wide([(PROBLEMS[1], PROBLEMS[3], *PROBLEMS[9:])])], ids=len
-)
+@pytest.mark.parametrize("problems", [PROBLEMS[6:7], *wide([(PROBLEMS[3], *PROBLEMS[9:])])], ids=len)
 def test_gradients_on_a_gpu_are_torchs(problems: Sequence[Problem]) -> None:
     expect_gradients(problems, "vulkan")
 
@@ -137,12 +135,11 @@ class Forward(torch.nn.Module):
         return self.problem.convolve(image, weight)
 
 
-@pytest.mark.parametrize("seed", sampled((3, 6), (3,)))
-def test_errors_of_gradients_are_within_twice_the_forwards(seed: int) -> None:
+@pytest.mark.wide
+def test_errors_of_gradients_are_within_twice_the_forwards() -> None:
     """Or within the error budget, where the convolution itself makes less of it."""
-    problem = random_problem(seed)
-    if problem is None:
-        return
+    problem = random_problem(3)
+    assert problem is not None
     image, weight = problem.operands()
     gradient = torch.randn_like(problem.convolve(image, weight))
 
