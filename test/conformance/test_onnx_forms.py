@@ -89,8 +89,7 @@ def test_slices_by_negative_steps() -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("leading", [(49,), (7, 7)])
-@pytest.mark.parametrize("batch", [2, "n"])
+@pytest.mark.parametrize(("batch", "leading"), [(2, (7, 7)), ("n", (49,))])
 def test_matrices_by_a_constant(batch: int | str, leading: tuple[int, ...]) -> None:
     generator = np.random.default_rng(0)
     rows, matrix = (

@@ -128,10 +128,9 @@ def test_a_target_without_conversions_has_f16_in_f32(stored):
 
 @pytest.mark.parametrize(
     ("name", "type_"),
-    [
-        ("residual", torch.bfloat16),
-        *wide_combinations([("Winograd", torch.float16), ("direct", torch.bfloat16)]),
-    ],
+    wide_combinations(
+        [("residual", torch.bfloat16), ("Winograd", torch.float16), ("direct", torch.bfloat16)]
+    ),
 )
 def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, stored, monkeypatch):
     torch.manual_seed(0)

@@ -92,6 +92,7 @@ def test_figures_of_a_gpu_are_beside_those_that_it_had_by_default() -> None:
     assert figures["multiprocessors"] == ["96", "96"]
 
 
+@pytest.mark.wide
 def test_calibrate_writes_the_file_that_is_asked_for() -> None:
     assert main(["calibrate", "--device=local-task", "--seconds=0.01", "--threads=1", "--output=m.json"]) == 0
     machine = machine_from_json(Path("m.json").read_text())

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from driver_run import TARGET, TYPE_ERROR, run
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.compiling.embedding import stock_tool
@@ -27,6 +28,7 @@ def test_dumps_of_our_passes(tmp_path: Path) -> None:
     assert "winograd.input_transform" in converted
 
 
+@pytest.mark.wide
 def test_the_standard_output_and_error_may_be_closed(tmp_path: Path) -> None:
     (tmp_path / "add.mlir").write_text(ADD)
     flags = " ".join((ENABLE, STRICT, *TARGET))

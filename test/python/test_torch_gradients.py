@@ -87,7 +87,7 @@ def test_gradients_are_torchs(problems: Sequence[Problem]) -> None:
     expect_gradients(problems)
 
 
-@pytest.mark.parametrize("problems", [PROBLEMS[6:7], *wide([(PROBLEMS[3], *PROBLEMS[9:])])], ids=len)
+@pytest.mark.parametrize("problems", wide([PROBLEMS[6:7], (PROBLEMS[3], *PROBLEMS[9:])]), ids=len)
 def test_gradients_on_a_gpu_are_torchs(problems: Sequence[Problem]) -> None:
     expect_gradients(problems, "vulkan")
 

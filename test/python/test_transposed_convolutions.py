@@ -87,6 +87,7 @@ def test_transposed_convolutions_of_torch() -> None:
     check(PROBLEMS)
 
 
+@pytest.mark.wide
 def test_phases_of_outputs_are_written_between_each_other_on_a_gpu() -> None:
     """In the image that they are parts of: nothing is inserted."""
     check(PROBLEMS[1:2], target="vulkan", device="vulkan")

@@ -9,7 +9,7 @@ import pytest
 import torch
 from agreement import expect_within
 from beginnings import BEGINNINGS, beginning
-from wide import sampled
+from wide import sampled, wide
 
 from benchmarks.comparison import count_convolutions
 from benchmarks.model_tools import TOOLS
@@ -38,7 +38,7 @@ IMPORTED = (
 """`test_torch_compile.py` has the others."""
 
 
-@pytest.mark.parametrize("name", sampled(IMPORTED, ["inverted_residuals"]))
+@pytest.mark.parametrize("name", wide(IMPORTED))
 def test_what_newer_networks_are_made_of(name: str) -> None:
     check(BLOCKS[name])
 

@@ -42,7 +42,7 @@ BLOCKS = WinogradSchedule(
 )
 
 
-@pytest.mark.parametrize("program", [STRIDED, *wide([STEM, CUBES])], ids=str)
+@pytest.mark.parametrize("program", wide([STRIDED, STEM, CUBES]), ids=str)
 def test_in_blocks(program: Program) -> None:
     """That end where runs do, that don't, and one of all."""
     schedules = [

@@ -116,7 +116,7 @@ def test_sums_of_few_large_groups_are_none_of_irees(groups: int, target: str) ->
     assert reductions(model, target) == []
 
 
-@pytest.mark.parametrize("shape", [(96, 1, 56), *wide([(80, 2, 8), (30, 3, 31)])])
+@pytest.mark.parametrize("shape", wide([(96, 1, 56), (80, 2, 8), (30, 3, 31)]))
 def test_normalization_between_convolutions_is_that_of_torch(
     shape: tuple[int, int, int], gpu_target: str, gpu_device: str
 ) -> None:
