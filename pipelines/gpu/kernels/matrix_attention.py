@@ -6,7 +6,7 @@ in any order that both operands have. So that each thread
 
 * reads four neighbouring channels of a query, or of a key, which count as those of two products;
 * multiplies by values those weights that it has as sums of the first product;
-* reads two or four neighbouring channels of a value, one for each of as many products, and has as many
+* reads up to four neighbouring channels of a value, one for each of as many products, and has twice as many
   neighbouring results.
 
 Matrix units truncate when they add. They sum the large products of 32 channels, or of a block of
@@ -22,7 +22,7 @@ from math import log2
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import arith, gpu, ir, math
+from iree.winograd.dialect.bindings import arith, gpu, ir, math, memref
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -101,7 +101,7 @@ class _Workgroup:
         self._head, self._first = work.workgroup[1], work.workgroup[0] * self._schedule.queries
         queries, keys, values = buffers
         schedule = self._schedule
-        self._channels = ceil_div(self._scores.reduction, MATRIX_ROWS) * MATRIX_ROWS
+        self._channels = ceil_div(self._scores.reduction, _COLUMNS) * _COLUMNS
         memory = StageMemory.allocate(schedule.shared_elements(problem), "attention", F32.type)
         channel_row, behind = schedule.channel_row(problem), schedule.queries * schedule.channel_row(problem)
         self._of_queries = SharedRows(memory, 0, channel_row)
@@ -131,6 +131,8 @@ class _Workgroup:
         )
 
     def emit(self, output: GlobalBuffer) -> None:
+        # Buffers are bound in a kernel's first block.
+        self._pairs = output.viewed_as(F32.type, PAIR) if output.by_quads else None
         self._queries.store(self._queries.load(Index(0)), self._of_queries)
         self._clear_keys()
         self._end(Index(0), Index(0), self._begin(Index(0), Index(0)))
@@ -210,18 +212,22 @@ class _Workgroup:
     def _scored(self, place: Index) -> Iterator[Sums]:
         """By powers of two: of each eight keys of a block this thread's scores."""
         keys, count = self._of_keys.behind(place), self._schedule.keys // _COLUMNS
+        whole = self._channels // _SUMMED_CHANNELS * _SUMMED_CHANNELS
         # Threads would load more of many channels than they have registers for.
-        together = self._channels if self._channels <= _UNROLLED_CHANNELS else _SUMMED_CHANNELS
+        together = whole if whole <= _UNROLLED_CHANNELS else _SUMMED_CHANNELS
 
         def add(first: Index, values: list[ir.Value]) -> list[ir.Value]:
             products = self._products_of(values, count)
             for channel in range(0, together, _SUMMED_CHANNELS):
-                self._add_channels(first + channel, keys, products)
+                self._add_channels(first + channel, keys, products, QUAD)
             return [value for each in products for value in each.values]
 
-        none = [value for _ in range(count) for value in SingleProducts(self._schedule.products).values]
-        summed = loop_carried(self._channels, together, none, add, "channels")
+        summed = [value for _ in range(count) for value in SingleProducts(self._schedule.products).values]
+        if whole:
+            summed = loop_carried(whole, together, summed, add, "channels")
         products = self._products_of(summed, count)
+        if whole < self._channels:
+            self._add_channels(Index(whole), keys, products, PAIR)
         factor = self._scores.factor * _LOG2_E
         for each in products:
             yield [
@@ -234,18 +240,22 @@ class _Workgroup:
         products = self._schedule.products
         return [SingleProducts(products, values[i * size : (i + 1) * size]) for i in range(count)]
 
-    def _add_channels(self, first: Index, keys: SharedRows, products: Sequence[SingleProducts]) -> None:
-        """Products of 16 channels."""
-        column = self._lane_place * QUAD + first
+    def _add_channels(
+        self, first: Index, keys: SharedRows, products: Sequence[SingleProducts], width: int
+    ) -> None:
+        """Products of 16 channels, or of eight, of which a thread reads so many neighbours."""
+        column = self._lane_place * width + first
         upper, lower = (
-            self._of_queries.load(self._warp_row + self._lane_row + half, column, QUAD)
+            self._of_queries.load(self._warp_row + self._lane_row + half, column, width)
             for half in (0, _HALF_ROWS)
         )
-        rows = [self._parts([upper[i], lower[i], upper[i + 1], lower[i + 1]]) for i in range(0, QUAD, 2)]
+        # The second neighbour comes first: a whole vector in order would be a cast, which isn't lowered.
+        pairs = [(i + 1, i) for i in range(0, width, PAIR)]
+        rows = [self._parts([of_row[i] for i in pair for of_row in (upper, lower)]) for pair in pairs]
         for tile, each in enumerate(products):
-            key = keys.load(self._lane_row + tile * _COLUMNS, column, QUAD)
-            for i, row in enumerate(rows):
-                each.add(row, self._parts(key[2 * i : 2 * i + 2]))
+            key = keys.load(self._lane_row + tile * _COLUMNS, column, width)
+            for row, pair in zip(rows, pairs, strict=True):
+                each.add(row, self._parts([key[i] for i in pair]))
             each.end_block()
 
     def _existing(self, first: Index, scores: Sums) -> Sums:
@@ -285,10 +295,11 @@ class _Workgroup:
 
     def _value_groups(self) -> Iterator[tuple[int, int]]:
         """The first channels of groups of values, and how many neighbours of them a thread reads."""
-        end = ceil_div(self._mixtures.columns, MATRIX_ROWS) * MATRIX_ROWS
+        end = ceil_div(self._mixtures.columns, _COLUMNS) * _COLUMNS
+        widths = [QUAD, PAIR, 1] if end <= _LOADED_BY_QUADS else [PAIR, 1]
         channel = 0
         while channel < end:
-            width = QUAD if end - channel >= QUAD * _COLUMNS and end <= _LOADED_BY_QUADS else PAIR
+            width = next(each for each in widths if channel + each * _COLUMNS <= end)
             yield channel, width
             channel += width * _COLUMNS
 
@@ -334,16 +345,20 @@ class _Workgroup:
             done += PAIR * width
             for first in range(0, len(neighbours), QUAD):
                 column = self._lane_place * (PAIR * width) + (channel + first)
-                self._store_quad(start, column, neighbours[first : first + QUAD], output)
+                self._store_neighbours(start, column, neighbours[first : first + QUAD], output)
 
-    def _store_quad(
+    def _store_neighbours(
         self, start: Index, column: Index, elements: Sequence[ir.Value], output: GlobalBuffer
     ) -> None:
         count, written = self._mixtures.columns, self._mixtures.output
-        is_whole = count % MATRIX_ROWS == 0
+        is_whole = count % _COLUMNS == 0
         if output.by_quads:
             exists = Condition(True) if is_whole else column.less_than(count)
-            output.store(quad_of(elements), start + column, exists)
+            if len(elements) == QUAD:
+                output.store(quad_of(elements), start + column, exists)
+            else:
+                place, pair = (start + column) // PAIR, quad_of(elements)
+                when(exists, lambda: memref.store(pair, self._pairs, [place.value]))
             return
         for i, element in enumerate(elements):
             exists = Condition(True) if is_whole else (column + i).less_than(count)
