@@ -68,7 +68,7 @@ class LowerSoftmax:
 
 def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     softmax = match_softmax(division)
-    if softmax is None:
+    if softmax is None or softmax.length < _LEAST_LENGTH:
         return
     operation = _operation(softmax)
     if backend.misfit(operation) is not None:

@@ -81,6 +81,16 @@ def test_softmax_of_columns(target: str, shape: tuple[int, ...], along: int) -> 
     np.testing.assert_allclose(result, exact(x, along), rtol=bound(shape[along]))
 
 
+@pytest.mark.parametrize("shape", [(2, 1, 17), (2, 15, 17)])
+def test_softmax_of_short_columns_is_left(shape: tuple[int, ...]) -> None:
+    """One element lies nowhere along a column; IREE computes short ones with what lies around them."""
+    compiled = compile(program(tuple(map(str, shape)), 1), target="cpu", threads=1, strict=True)
+    assert b"winograd_column_softmax" not in compiled
+    x = np.random.default_rng(0).uniform(95, 105, shape).astype(np.float32)
+    result = np.asarray(iree.winograd.load(compiled, threads=1)(x))
+    np.testing.assert_allclose(result, exact(x, 1), rtol=bound(shape[1]))
+
+
 def test_columns_of_transposed_heads() -> None:
     """Keys of three heads, as a slice of what holds queries and values, too."""
     softmax = program(("1", "3", "30", "7"), 2).replace("func.func @main", "func.func private @softmax")
