@@ -48,6 +48,7 @@ from .iree_workarounds.admit_shorts import AdmitShorts
 from .iree_workarounds.bound_shifts import BoundShifts
 from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
+from .iree_workarounds.read_before_update import ReadBeforeUpdate
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
 from .iree_workarounds.separate_calls import SeparateCalls
@@ -175,7 +176,7 @@ def _most_growth(options: WinogradOptions) -> int | None:
 
 def dispatch_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `flow` phase, which made dispatches of it."""
-    return [EndComputedFirst()]
+    return [EndComputedFirst(), ReadBeforeUpdate()]
 
 
 def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[Pass]:

@@ -71,6 +71,45 @@ def test_two_scatters_write_in_one_of_two_computed_tensors() -> None:
     assert first[0, 0] == b[0], "the second scatter wrote in what the first one has"
 
 
+UPDATED = """
+  #identity = affine_map<(d0, d1) -> (d0, d1)>
+  func.func @main(%x: tensor<2x6xf32>, %y: tensor<5x6xf32>, %w: tensor<6x4xf32>)
+      -> (tensor<5x4xf32>, tensor<5x6xf32>) {
+    %part_empty = tensor.empty() : tensor<2x6xf32>
+    %part = linalg.generic
+        {indexing_maps = [#identity, #identity], iterator_types = ["parallel", "parallel"]}
+        ins(%x : tensor<2x6xf32>) outs(%part_empty : tensor<2x6xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %negated = arith.negf %in : f32
+        linalg.yield %negated : f32
+    } -> tensor<2x6xf32>
+    %whole_empty = tensor.empty() : tensor<5x6xf32>
+    %whole = linalg.generic
+        {indexing_maps = [#identity, #identity], iterator_types = ["parallel", "parallel"]}
+        ins(%y : tensor<5x6xf32>) outs(%whole_empty : tensor<5x6xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %doubled = arith.addf %in, %in : f32
+        linalg.yield %doubled : f32
+    } -> tensor<5x6xf32>
+    %zero = arith.constant 0.0 : f32
+    %read_empty = tensor.empty() : tensor<5x4xf32>
+    %zeros = linalg.fill ins(%zero : f32) outs(%read_empty : tensor<5x4xf32>) -> tensor<5x4xf32>
+    %read = linalg.matmul ins(%whole, %w : tensor<5x6xf32>, tensor<6x4xf32>)
+        outs(%zeros : tensor<5x4xf32>) -> tensor<5x4xf32>
+    %updated = tensor.insert_slice %part into %whole[1, 0] [2, 6] [1, 1]
+        : tensor<2x6xf32> into tensor<5x6xf32>
+    return %read, %updated : tensor<5x4xf32>, tensor<5x6xf32>
+  }"""
+
+
+def test_a_tensor_is_updated_before_it_is_read() -> None:
+    """`winograd-read-before-update`."""
+    x, y, w = np.ones((2, 6), np.float32), np.ones((5, 6), np.float32), np.ones((6, 4), np.float32)
+    read, _ = called(compiled(UPDATED), x, y, w)
+    np.testing.assert_array_equal(read[1:3], np.full((2, 4), -6))
+    np.testing.assert_array_equal(read[3:], np.full((2, 4), 12))
+
+
 def refused(program: str, folder: Path, target: str = "cpu:haswell", phase: str = "stream") -> str:
     """What the compiler says of a program that it fails on, in a process that may end by a signal."""
     source = folder / "program.mlir"

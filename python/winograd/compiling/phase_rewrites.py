@@ -61,7 +61,7 @@ class PhaseRewrites:
         *,
         kernels: Collection[str] = (),
         keeps_bodies: bool = False,
-        computes_first: bool = False,
+        rewrites_dispatches: bool = False,
         notes_commands: bool = True,
         ptxas: str | None = None,
         warn: Callable[[Diagnostic], None],
@@ -72,7 +72,7 @@ class PhaseRewrites:
         self._kernels = kernels
         takes_bodies = kernels and stages.go_beyond(CONFIGURATIONS_PHASE) and not keeps_bodies
         self._bodies = KernelBodies(kernels) if takes_bodies else None
-        self._computes_first = computes_first
+        self._rewrites_dispatches = rewrites_dispatches
         self._notes_commands = notes_commands
         self._ptxas = ptxas
         self._is_for_cuda = False
@@ -84,7 +84,7 @@ class PhaseRewrites:
         if self._bodies is not None:
             yield REWRITE_PHASE, self._bodies.take_unless_constant
             yield CONSTANTS_PHASE, self._bodies.take_all
-        if self._computes_first and stages.go_beyond(DISPATCHES_PHASE):
+        if self._rewrites_dispatches and stages.go_beyond(DISPATCHES_PHASE):
             yield DISPATCHES_PHASE, self._rewrite_dispatches
         if self._notes_commands and stages.go_beyond(COMMANDS_PHASE):
             yield COMMANDS_PHASE, self._rewrite_commands
