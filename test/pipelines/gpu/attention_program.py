@@ -44,6 +44,13 @@ class RoundedHeads(nn.Module):
         return result
 
 
+class Between(nn.Module):
+    """Attention of queries to the keys and values of others, images x tokens x channels each."""
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.softmax((queries @ keys.mT) * SCALE, -1) @ values
+
+
 class Pixels(nn.Module):
     """Pixels of an image, channels first, that attend to each other: tokens are neighbours in memory."""
 

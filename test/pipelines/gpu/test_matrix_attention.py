@@ -6,7 +6,7 @@ The text of kernels is interpreted, with matrix units that truncate. How fast th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from attention_program import SCALE, Heads, PixelsToTokens, RoundedHeads, attended
+from attention_program import SCALE, Between, Heads, PixelsToTokens, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
@@ -37,10 +37,12 @@ def on_matrix_units(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", (MMA.name,))
 
 
-def text_of(model: nn.Module, x: Array, folder: Path, architecture: str = ARCHITECTURE) -> tuple[str, str]:
+def text_of(
+    model: nn.Module, inputs: Sequence[Array], folder: Path, architecture: str = ARCHITECTURE
+) -> tuple[str, str]:
     """The text of the kernel of attention, and its name."""
     flags = [f"--iree-hal-dump-executable-files-to={folder}"]
-    imported = iree.winograd.import_torch(model, torch.from_numpy(x))
+    imported = iree.winograd.import_torch(model, *map(torch.from_numpy, inputs))
     compile(imported, target=f"cuda:{architecture}", strict=True, flags=flags)
     (text,) = (path.read_text() for path in folder.glob("*.ptx"))
     found = re.search(r"\.entry (winograd_\w*attention\w+)\(", text)
@@ -48,12 +50,15 @@ def text_of(model: nn.Module, x: Array, folder: Path, architecture: str = ARCHIT
     return text, found[1]
 
 
-def emulated(model: nn.Module, x: Array, shape: tuple[int, ...], queries: int, folder: Path) -> Array:
+def emulated(
+    model: nn.Module, inputs: Sequence[Array], shape: tuple[int, ...], queries: int, folder: Path
+) -> Array:
     """The result, by all workgroups, each of so many queries of a head."""
-    text, name = text_of(model, x, folder)
+    text, name = text_of(model, inputs, folder)
     result = np.full(shape, np.nan, np.float32)
     batch, tokens = re.findall(r"attention_(\d+)x(\d+)x", name)[0]
-    Kernel.parsed(text, name).run([x, result], _workgroups(ceil_div(int(tokens), queries), int(batch)))
+    workgroups = _workgroups(ceil_div(int(tokens), queries), int(batch))
+    Kernel.parsed(text, name).run([*inputs, result], workgroups)
     return result
 
 
@@ -88,7 +93,7 @@ def test_errors_are_those_of_multiply_adds(
         monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", units)
         queries = min(64, 16 * ceil_div(tokens, 16)) if units else 16
         folder = tmp_path / f"{len(units)}"
-        found[units] = emulated(Heads(heads), x, expected.shape, queries, folder)
+        found[units] = emulated(Heads(heads), [x], expected.shape, queries, folder)
     of_multiply_adds, of_matrix_units = (errors(each, expected) for each in found.values())
     assert of_matrix_units <= 1.5 * of_multiply_adds < 1e-6
 
@@ -101,7 +106,7 @@ def test_half_numbers_are_multiplied_once(type_: torch.dtype, on_matrix_units: N
     x = torch.from_numpy(x).to(type_).float().numpy()
     # What IREE rounds, and widens again, is in one buffer with what is rounded.
     pool = np.concatenate([np.zeros(64 * ceil_div(2 * x.size, 64) // 4, np.float32), x.reshape(-1)])
-    text, name = text_of(RoundedHeads(heads, type_), x, tmp_path)
+    text, name = text_of(RoundedHeads(heads, type_), [x], tmp_path)
     result = np.full((1, tokens, heads * channels), np.nan, np.float32)
     Kernel.parsed(text, name).run([pool, result], _workgroups(2, heads))
     # Of a block of 32 keys by 24 channels, in eights: scores, and products with values.
@@ -116,7 +121,7 @@ def test_half_numbers_are_multiplied_once(type_: torch.dtype, on_matrix_units: N
 def test_queries_that_no_key_has_a_score_for(safe: bool, on_matrix_units: None, tmp_path: Path) -> None:
     x = np.random.default_rng(0).uniform(-2, -1, (1, 40, 3 * 2 * 8)).astype(np.float32)
     x[0, 5, :8] = np.inf
-    result = emulated(Heads(2, safe=safe), x, (1, 40, 2 * 8), 48, tmp_path)
+    result = emulated(Heads(2, safe=safe), [x], (1, 40, 2 * 8), 48, tmp_path)
     lost, x[0, 5, :8] = result[0, 5, :8].copy(), -1
     assert (lost == 0).all() if safe else np.isnan(lost).all()
     expected, bound = map(side_by_side, attended(*of_heads(x, 2)))
@@ -125,12 +130,38 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, on_matrix_units: None, 
     assert is_right.all()
 
 
+@pytest.mark.parametrize(
+    ("tokens", "channels"),
+    wide_combinations(
+        [
+            ((70, 77), (40, 40)),
+            ((5, 33), (24, 72)),
+            ((100, 2), (16, 16)),
+            ((17, 64), (160, 8)),
+            ((9, 16), (64, 64)),
+        ]
+    ),
+)
+def test_keys_of_others(
+    tokens: tuple[int, int], channels: tuple[int, int], on_matrix_units: None, tmp_path: Path
+) -> None:
+    """A single block of keys, and results of fewer or more channels."""
+    (rows, columns), (reduction, width) = tokens, channels
+    generator = np.random.default_rng(0)
+    shapes = (2, rows, reduction), (2, columns, reduction), (2, columns, width)
+    inputs = [generator.standard_normal(shape, np.float32) for shape in shapes]
+    queries = min(64, 16 * ceil_div(rows, 16))
+    result = emulated(Between(), inputs, (2, rows, width), queries, tmp_path)
+    expected, bound = attended(*(each.astype(np.float64) for each in inputs))
+    assert (np.abs(result - expected) <= bound).all()
+
+
 @pytest.mark.parametrize("size", wide([(6, 7), (5, 13)]))
 def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None, tmp_path: Path) -> None:
     tokens = size[0] * size[1]
     x = np.random.default_rng(0).standard_normal((2, 3 * 20, *size), np.float32)
     queries = min(64, 16 * ceil_div(tokens, 16))
-    result = emulated(PixelsToTokens(), x, (2, tokens, 20), queries, tmp_path)
+    result = emulated(PixelsToTokens(), [x], (2, tokens, 20), queries, tmp_path)
     split = x.astype(np.float64).reshape(2, 3, 20, -1).transpose(1, 0, 3, 2)
     expected, bound = attended(*split)
     assert (np.abs(result - expected) <= bound).all()
@@ -153,7 +184,7 @@ def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None
 def test_spills_no_registers(case: Case, architecture: str, on_matrix_units: None, tmp_path: Path) -> None:
     images, heads, tokens, channels = case
     x = np.zeros((images, tokens, 3 * heads * channels), np.float32)
-    text, name = text_of(Heads(heads), x, tmp_path, architecture)
+    text, name = text_of(Heads(heads), [x], tmp_path, architecture)
     assert "mma.sync.aligned.m16n8k8" in text
     assert spilled_bytes(tmp_path, architecture)[name] == 0
 
@@ -164,7 +195,7 @@ def test_half_numbers_spill_no_registers(
     type_: torch.dtype, channels: int, on_matrix_units: None, tmp_path: Path
 ) -> None:
     x = np.zeros((2, 256, 3 * 8 * channels), np.float32)
-    _, name = text_of(RoundedHeads(8, type_), x, tmp_path)
+    _, name = text_of(RoundedHeads(8, type_), [x], tmp_path)
     assert spilled_bytes(tmp_path, ARCHITECTURE)[name] == 0
 
 
