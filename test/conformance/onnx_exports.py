@@ -51,7 +51,7 @@ class VisionTransformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.patches = nn.Conv2d(3, 32, 4, 4)
-        layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, norm_first=True)
+        layer = nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=True, norm_first=True)
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
         self.token, self.position = nn.Parameter(torch.randn(1, 1, 32)), nn.Parameter(torch.randn(1, 17, 32))
 
@@ -207,15 +207,8 @@ def super_resolution(upscale: int) -> nn.Module:
     return nn.Sequential(*convolutions, nn.PixelShuffle(upscale))
 
 
-def encoder(**options: object) -> nn.Module:
-    """A layer of attention; alone, torch's older exporter can't trace one in evaluation mode."""
-    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True, **options)  # type: ignore[arg-type]
-    return nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
-
-
 EXPORTS = {
     "self-attention": Export(SelfAttention, TOKENS),
-    "encoder, gelu": Export(lambda: encoder(activation="gelu", norm_first=True), TOKENS),
     "decoder layer": Export(Decoder, TOKENS),
     "causal": Export(Causal, TOKENS),
     "vision transformer": Export(VisionTransformer, IMAGE),
@@ -228,10 +221,7 @@ EXPORTS = {
     "detector": Export(Detector, IMAGE),
     "segmenter": Export(Segmenter, IMAGE),
     # IREE can't compile gathering rows of any number of images once their layout is changed.
-    "warped": Export(lambda: Warped(align_corners=True), IMAGE, any_batch=False),
-    "warped, border": Export(
-        lambda: Warped(padding_mode="border", align_corners=False), IMAGE, any_batch=False
-    ),
+    "warped": Export(lambda: Warped(padding_mode="border", align_corners=False), IMAGE, any_batch=False),
     "LSTM": Export(Recurrent, SOUND),
     "speech": Export(Speech, SOUND),
 }
