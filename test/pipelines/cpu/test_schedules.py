@@ -118,7 +118,7 @@ def test_channel_blocks_cover_all_channels_within_their_groups() -> None:
         ChannelBlocks(16, 4, 8)
 
 
-@pytest.mark.parametrize(("target", "batch"), zip(TARGETS, (1, None, None, 1), strict=True))
+@pytest.mark.parametrize(("target", "batch"), list(zip(TARGETS, (1, None, None, 1), strict=True)))
 def test_kernels_compute_large_convolutions_by_what_is_predicted_for_them(
     target: CpuTarget, batch: int | None
 ) -> None:
