@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
+from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
@@ -29,11 +30,12 @@ from ..selection.module_space import module_space
 class StoreHalf:
     """Have kernels read and write images of half precision that are so in the program.
 
-    `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone is read as
-    it is, by loads that widen. A result that is rounded to half precision is stored so, if the program wants
-    it so or convolutions and their epilogues are all that reads it. So is what all of its readers round
-    before they multiply it. That halves what goes through memory, and computes the same: transforms, products
-    and sums stay in f32. It is for kernels that take such images by the schedule that they have.
+    `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone, and maybe
+    transposed, is read as it is, by loads that widen. A result that is rounded to half precision is stored
+    so, if the program wants it so or convolutions and their epilogues are all that reads it. So is what all
+    of its readers round before they multiply it. That halves what goes through memory, and computes the same:
+    transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
+    they have.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -62,9 +64,16 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
     if isinstance(group, NoMatch):
         # The lowering reports it.
         return
-    source = widened_source(group.input_transform.input)
-    if source is not None and _takes(group, space, input=half_type(source)):
-        _rebuild_input(group.input_transform, source)
+    image = group.input_transform.input
+    definition = defining_operation(image)
+    transposition = definition if definition is not None and definition.name == "linalg.transpose" else None
+    source = widened_source(image if transposition is None else transposition.operands[0])
+    if source is None or not _takes(group, space, input=half_type(source)):
+        return
+    if transposition is not None:
+        with transposition.location, ir.InsertionPoint(transposition):
+            source = transposed(source, list(transposition.attributes["permutation"]))
+    _rebuild_input(group.input_transform, source)
 
 
 def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:

@@ -58,6 +58,31 @@ func.func @chain(%x: tensor<1x12x12x8xf16>, %u: tensor<16x8x8xf32>) -> tensor<1x
   return %n : tensor<1x8x8x8xf16>
 }
 
+// An image that is transposed first is, too, in half precision.
+// CHECK-LABEL: func.func @transposed
+// CHECK-SAME: (%[[X:.*]]: tensor<1x8x12x12xf16>
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[X]] : tensor<1x8x12x12xf16>)
+// CHECK: "winograd.input_transform"(%[[T]]) {{.*}} : (tensor<1x12x12x8xf16>) -> tensor<16x25x8xf32>
+func.func @transposed(%x: tensor<1x8x12x12xf16>, %u: tensor<16x8x8xf32>) -> tensor<1x10x10x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %e = tensor.empty() : tensor<1x8x12x12xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<1x8x12x12xf16>) outs(%e : tensor<1x8x12x12xf32>) {
+  ^bb0(%a: f16, %b: f32):
+    %c = arith.extf %a : f16 to f32
+    linalg.yield %c : f32
+  } -> tensor<1x8x12x12xf32>
+  %i = tensor.empty() : tensor<1x12x12x8xf32>
+  %t = linalg.transpose ins(%w : tensor<1x8x12x12xf32>) outs(%i : tensor<1x12x12x8xf32>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  return %y : tensor<1x10x10x8xf32>
+}
+
 // A result that isn't rounded, or that something else reads, stays in f32.
 // CHECK-LABEL: func.func @read_elsewhere
 // CHECK: %[[Y:.*]] = "winograd.output_transform"

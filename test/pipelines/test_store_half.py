@@ -40,16 +40,16 @@ class _Residual(torch.nn.Module):
 QUICK_LAYERS = ("Winograd", "direct")
 LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
     "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
-    "direct": (lambda: _chain(*[_convolution(24, 24, 3, padding=1)] * 2), (1, 24, 13, 14), DIRECT, (1, 2)),
-    "pointwise": (lambda: _chain(*[_convolution(48, 48, 1)] * 3), (1, 48, 9, 9), {}, (2, 3)),
-    "residual": (lambda: _Residual(24), (1, 24, 9, 9), {}, (2, 3)),
+    "direct": (lambda: _chain(*[_convolution(24, 24, 3, padding=1)] * 2), (1, 24, 13, 14), DIRECT, (2, 2)),
+    "pointwise": (lambda: _chain(*[_convolution(48, 48, 1)] * 3), (1, 48, 9, 9), {}, (3, 3)),
+    "residual": (lambda: _Residual(24), (1, 24, 9, 9), {}, (3, 3)),
     "depthwise": (
         lambda: _chain(
             _convolution(16, 32, 1), _convolution(32, 32, 3, padding=1, groups=32), _convolution(32, 16, 1)
         ),
         (1, 16, 12, 12),
         {},
-        (1, 2),
+        (2, 2),
     ),
     "strided": (
         lambda: _chain(_convolution(16, 20, 3), _convolution(20, 19, 3, stride=2)),
