@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, nvvm
-from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 
 from .matrix_unit import MATRIX_FACTORS, MATRIX_SUMS
 from .memory import GlobalBuffer
@@ -21,9 +21,11 @@ WARPGROUP_ROWS = 64
 REDUCTION = 16
 """fp16 numbers along the reduction dimension that it multiplies at once."""
 BARRIER_BYTES = 8
+COPIED_BYTES = 16
+"""Of a chunk."""
 SWIZZLED_ROW = 128
 """Bytes of a row of an operand, in which chunks of 16 bytes change places by the row."""
-_SWIZZLED_ROWS = 8
+SWIZZLED_ROWS = 8
 """Rows after which they lie alike."""
 _DESCRIPTOR_UNIT = 16
 """Bytes that addresses in descriptors count."""
@@ -64,6 +66,20 @@ class SharedBytes:
             _integer(size),
         )
 
+    def copy_chunk(self, offset: IndexLike, source: Index, exists: Condition) -> None:
+        """Starts to copy 16 bytes past the first cache, or to clear as many where there is no `source`.
+
+        Both places are multiples of that.
+        """
+        size = arith.select(exists.value, _integer(COPIED_BYTES), _integer(0))
+        nvvm.CpAsyncOp(
+            _pointer(self.address + offset, _SHARED),
+            _pointer(source, _GLOBAL),
+            COPIED_BYTES,
+            ir.Attribute.parse("#nvvm.load_cache_modifier<cg>"),
+            cpSize=None if exists.known else size,
+        )
+
     def store(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes a scalar or a vector, at a multiple of its size."""
         llvm.StoreOp(value, _pointer(self.address + offset, _SHARED))
@@ -74,7 +90,7 @@ class SharedBytes:
 
     def operand(self, offset: IndexLike) -> Operand:
         """Rows of an operand of a product, from an offset on, a multiple of eight of them."""
-        distance = _SWIZZLED_ROWS * SWIZZLED_ROW
+        distance = SWIZZLED_ROWS * SWIZZLED_ROW
         # Swizzled rows have no use for the other distance, which is set to one as it is elsewhere.
         return self._operand(offset, _DESCRIPTOR_UNIT, distance, _SWIZZLE)
 
@@ -103,10 +119,7 @@ class Operand:
 
     def here(self) -> Operand:
         """The same; the compiler doesn't compute what follows from it earlier, and keep it in registers."""
-        copied = llvm.inline_asm(
-            _long_type(), [self.descriptor], "mov.b64 $0, $1;", "=l,l", has_side_effects=True
-        )
-        return Operand(copied)
+        return Operand(_copied_here(self.descriptor))
 
     def behind(self, size: int) -> Operand:
         """The same rows so many bytes on, a multiple of 16."""
@@ -136,6 +149,10 @@ class Barrier:
         """Arrives, and has the phase wait for so many bytes."""
         nvvm.MBarrierArriveExpectTxOp(self.pointer, _integer(size), results=[])
 
+    def arrive_when_copied(self) -> None:
+        """Arrives once the chunks are there that this thread started to copy."""
+        nvvm.CpAsyncMBarrierArriveOp(self.pointer, noinc=True)
+
     def wait(self, parity: Index) -> None:
         """Waits for the end of the phase of a parity: zero for the first one."""
         number = arith.index_cast(_integer_type(), parity.value)
@@ -148,6 +165,16 @@ def publish() -> None:
         ir.Attribute.parse("#nvvm.proxy_kind<async.shared>"),
         space=ir.Attribute.parse("#nvvm.shared_space<cta>"),
     )
+
+
+def commit_copies() -> None:
+    """Makes a group of the copies of chunks that this thread started since the last one."""
+    nvvm.CpAsyncCommitGroupOp()
+
+
+def wait_for_copies() -> None:
+    """Waits until those that this thread started are in memory; `publish` then shows them to products."""
+    nvvm.CpAsyncWaitGroupOp(0)
 
 
 def take_registers(count: int) -> None:
@@ -290,6 +317,17 @@ def address_of(array: GlobalBuffer) -> Index:
     metadata = memref.ExtractStridedMetadataOp(array.memref)
     pointer = Index(memref.extract_aligned_pointer_as_index(array.memref))
     return pointer + Index(metadata.offset) * array.memref_element_bytes
+
+
+def index_here(index: Index) -> Index:
+    """The same; the compiler doesn't load what lies there earlier, and keep it in registers."""
+    return Index(
+        arith.index_cast(ir.IndexType.get(), _copied_here(arith.index_cast(_long_type(), index.value)))
+    )
+
+
+def _copied_here(value: ir.Value) -> ir.Value:
+    return llvm.inline_asm(_long_type(), [value], "mov.b64 $0, $1;", "=l,l", has_side_effects=True)
 
 
 def _pointer(address: Index, space: int) -> ir.Value:

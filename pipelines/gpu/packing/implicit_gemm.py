@@ -78,7 +78,7 @@ class ImplicitGemmPacking(SplitPacking):
     @property
     def maxima_begin(self) -> int:
         """Behind the patches."""
-        return self.patches_begin + self.schedule.warpgroups * self.patch.bytes
+        return self.patches_begin + self.schedule.warpgroups * self.patch.slots * self.patch.bytes
 
     @property
     def barrier_begin(self) -> int:

@@ -74,6 +74,11 @@ class ImplicitGemmSchedule(MatrixSchedule):
         """Threads for which a multiprocessor should have registers."""
         return self.threads
 
+    @property
+    def tile_step(self) -> int:
+        """From a tile of a warpgroup to its next."""
+        return self.walking_workgroups * self.warpgroups
+
     def patch(self, shape: ConvolutionShape) -> Patch | None:
         """What a warpgroup has of the image; None for a convolution that there are no patches for."""
         return None if shape.output_channels % QUAD else Patch.of(shape, self.parts, self.channel_blocks)
@@ -85,7 +90,7 @@ class ImplicitGemmSchedule(MatrixSchedule):
             return None
         stages = ceil_div(patch.reduction, self.block_reduction)
         filters = stages * self.block_columns * STAGE_ROW_BYTES
-        return filters + self.warpgroups * (patch.bytes + WARP_MAXIMA_BYTES) + BARRIER_BYTES
+        return filters + self.warpgroups * (patch.slots * patch.bytes + WARP_MAXIMA_BYTES) + BARRIER_BYTES
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """The least of a workgroup: `bytes_for` says what a convolution takes."""

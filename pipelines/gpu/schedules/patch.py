@@ -14,6 +14,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -51,6 +52,25 @@ class Patch(ABC):
         if has_few and shape.strides[1] <= 2 and set(shape.dilations) == {1}:
             return PixelPatch(shape, parts, channel_blocks)
         return None
+
+    @property
+    def holds_image(self) -> bool:
+        """Whether its numbers are the image's own."""
+        numbers = self.shape.exact_type or self.shape.element_types.input
+        return self.parts == 1 and numbers == MATRIX_FACTORS.name
+
+    @property
+    def slots(self) -> int:
+        """Patches that a warpgroup has room for.
+
+        One is copied while another is multiplied, where cells are in the image as they are here.
+        """
+        return 1
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether that is so of the image as it is stored."""
+        return self.slots > 1 and self.shape.element_types.input == MATRIX_FACTORS.name
 
     # Tiles
 
@@ -144,6 +164,10 @@ class ChannelPatch(Patch):
 
     patch [part, c / 8, y, x % stride, x / stride, c % 8], multiplied in the order (tap, c)
     """
+
+    @property
+    def slots(self) -> int:
+        return 2 if self.holds_image and not self.shape.input_channels_first else 1
 
     @property
     def is_pointwise(self) -> bool:
