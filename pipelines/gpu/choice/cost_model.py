@@ -94,10 +94,21 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
         if on_matrix_units
         else max(PRODUCT_LATENCY + computed, moved)
     )
-    if not is_direct or parts > 1:
-        read = types.accumulator_bytes * shape.transform_size * parts * batch_tiles * shape.output_channels
+    return with_output_seconds(packing, stages, machine)
+
+
+def with_output_seconds(
+    packing: ProductPacking, before: Mapping[str, float], machine: GpuMachine
+) -> Mapping[str, float]:
+    """The seconds of the stages up to the products, those of the transform after them, and their launches."""
+    shape, parts, stages = packing.shape, packing.schedule.reduction_parts, dict(before)
+    if shape.transform_size > 1 or parts > 1:
+        tiles = shape.images * prod(shape.tiles_per_image)
+        sums = shape.element_types.accumulator_bytes * tiles * shape.output_channels
+        read = sums * shape.transform_size * parts
         latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
+        result = shape.images * shape.result_bytes
         stages["output"] = latency + moved_seconds(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 

@@ -46,9 +46,10 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import depthwise_seconds, gemm_seconds
+from .cost_model import depthwise_seconds, gemm_seconds, with_output_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
+from .gathering_cost import gathered_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
@@ -123,6 +124,33 @@ WARPGROUP_SCHEDULES = (
 )
 """For rounded numbers. As many of their workgroups as are resident walk over all blocks. The first has least
 columns."""
+GATHERING_SCHEDULES = tuple(
+    WarpgroupSchedule(
+        rows,
+        columns,
+        products=ROUNDED_PRODUCTS,
+        stages=stages,
+        resident_workgroups=resident,
+        copying_warps=copying_warps,
+    )
+    for rows, columns, stages, resident, copying_warps in (
+        (128, 256, 4, 1, 4),
+        (128, 192, 4, 1, 4),
+        (128, 160, 5, 1, 4),
+        (128, 128, 6, 1, 4),
+        (128, 96, 3, 2, 2),
+        (128, 64, 4, 2, 4),
+        (64, 160, 3, 2, 4),
+        (64, 128, 4, 2, 4),
+        (64, 96, 4, 3, 2),
+        (64, 64, 4, 3, 4),
+    )
+)
+"""For direct convolutions of images whose numbers are multiplied as they are: what fills shared memory, and
+leaves threads registers for their sums."""
+GATHERING_PARTS = (2, 3, 4, 6, 9, 12)
+PART_STAGES = 4
+"""Of a part at least."""
 SPLIT_WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(128, 128, summed_block=64, stages=6),
     WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
@@ -280,7 +308,11 @@ def matrix_schedules(
         return
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
-    candidates = (*_matrix_schedules(rounded, machine), *_implicit_gemm_schedules(shape, target, machine))
+    candidates = (
+        *_matrix_schedules(rounded, machine),
+        *_gathering_schedules(shape, machine),
+        *_implicit_gemm_schedules(shape, target, machine),
+    )
     yield from (
         each
         for each in candidates
@@ -311,6 +343,26 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
         *(replace(each, products=ROUNDED_PRODUCTS) for each in rounded),
     ):
         yield replace(walking, walking_workgroups=walking.resident_workgroups * machine.multiprocessors)
+
+
+def _gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+    """Those that gather stages from the image, if they can.
+
+    The reduction is split into equal parts where the machine lacks workgroups.
+    """
+    expected = representative(shape)
+    tiles = expected.images * prod(expected.tiles_per_image)
+    for schedule in GATHERING_SCHEDULES:
+        packing = SplitPacking(expected, schedule)
+        if not packing.reads_image:
+            continue
+        walking = schedule.resident_workgroups * machine.multiprocessors
+        yield replace(schedule, walking_workgroups=walking)
+        blocks = ceil_div(tiles, schedule.block_rows) * packing.column_blocks * packing.products
+        for parts in GATHERING_PARTS:
+            is_long = packing.stages % parts == 0 and packing.stages >= PART_STAGES * parts
+            if is_long and blocks * parts <= 2 * walking:
+                yield replace(schedule, walking_workgroups=walking, reduction_parts=parts)
 
 
 def _implicit_gemm_schedules(
@@ -353,7 +405,8 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
     """Whether a multiprocessor has registers for the sums of all threads, and for what they load beside."""
     patch = schedule.patch(shape)
     assert patch is not None
-    loaded = QUAD * ceil_div(prod(patch.extents) * patch.channel_quads, WARPGROUP_THREADS)
+    quads = 0 if patch.slots > 1 else prod(patch.extents) * patch.channel_quads
+    loaded = QUAD * ceil_div(quads, WARPGROUP_THREADS)
     # With one block of channels there are no sums yet when it is loaded.
     kept = max(schedule.sums, loaded) if schedule.channel_blocks == 1 else schedule.sums + loaded
     return schedule.threads * (kept + SPARE_REGISTERS) <= REGISTERS
@@ -383,6 +436,16 @@ def _with_filters(seconds: _StageSeconds, of_filters: _FilterSeconds) -> _StageS
     return stages_of
 
 
+def _of_warpgroups(
+    shape: ConvolutionShape, schedule: WarpgroupSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    packing = SplitPacking(shape, schedule)
+    if not packing.reads_image:
+        return gemm_seconds(packing, machine)
+    products = gathered_seconds(packing, schedule, machine)
+    return with_output_seconds(packing, {"products": products}, machine)
+
+
 def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> _StageSeconds:
     """Those of separate kernels, which pass each other what is packed so."""
     return lambda shape, schedule, machine: gemm_seconds(packing(shape, schedule), machine)
@@ -403,7 +466,7 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         MfmaSchedule: _SPLIT_SECONDS,
         WmmaSchedule: _SPLIT_SECONDS,
         WmmaRdna4Schedule: _SPLIT_SECONDS,
-        WarpgroupSchedule: _SPLIT_SECONDS,
+        WarpgroupSchedule: _with_filters(_of_warpgroups, split_filter_seconds),
     }
 )
 """What the kernels of each class of schedules are predicted to take."""

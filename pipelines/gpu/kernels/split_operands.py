@@ -260,8 +260,8 @@ class OfSplitOperands:
     packing: SplitPacking
 
     @property
-    def input_kernel(self) -> SplitInputKernel:
-        return SplitInputKernel(self.packing)
+    def input_kernel(self) -> SplitInputKernel | None:
+        return None if self.packing.reads_image else SplitInputKernel(self.packing)
 
     def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
         return SplitFilterKernel(self.packing, layout)

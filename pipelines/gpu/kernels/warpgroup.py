@@ -1,13 +1,13 @@
 """Products of fp16 numbers by warpgroups: those of `split.py`, by matrix units that read shared memory.
 
-One warp of a workgroup has stages copied as long as there is room for them, and the others multiply what is
-there. Barriers say of each stage's place that it is full, or empty again. A workgroup that walks over several
-blocks has stages of the next one copied while it stores the sums of the last.
+Some warps of a workgroup copy stages, or gather them from the image, as long as there is room for them. The
+others multiply what is there. Barriers say of each stage's place that it is full, or empty again. A workgroup
+that walks over several blocks has stages of the next one copied while it stores the sums of the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     barrier,
+    constant_quad,
     quad_of,
     thread_id,
 )
@@ -32,6 +33,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     SharedBytes,
     address_of,
     give_registers,
+    index_here,
     publish,
     take_registers,
 )
@@ -39,6 +41,7 @@ from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
 
+from .gathered_rows import GatheredRows
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
 from .running_sums import RunningSums, Step
@@ -56,6 +59,10 @@ PAIR_ROWS = 8
 """Between these rows."""
 
 
+_CopyStage = Callable[[Index, Index, Barrier], None]
+"""Begins to copy a stage to a place, of which a barrier is told that it is full."""
+
+
 @dataclass(frozen=True)
 class WarpgroupProduct(OfSplitOperands):
     """Products of numbers that are split or rounded, with an operand layout as `SplitProduct` has it."""
@@ -71,8 +78,7 @@ class WarpgroupProduct(OfSplitOperands):
         self, blocks: Blocks, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer, storing: Storing
     ) -> None:
         """Emits what a workgroup does for its blocks."""
-        del sizes
-        _Workgroup(self, left, filters).emit(blocks, storing)
+        _Workgroup(self, sizes, left, filters).emit(blocks, storing)
 
 
 class _Workgroup:
@@ -82,14 +88,17 @@ class _Workgroup:
     it carries from stage to stage and from block to block.
     """
 
-    def __init__(self, product: WarpgroupProduct, left: GlobalBuffer, filters: GlobalBuffer) -> None:
+    def __init__(
+        self, product: WarpgroupProduct, sizes: Sizes, left: GlobalBuffer, filters: GlobalBuffer
+    ) -> None:
         schedule, packing = product.schedule, product.packing
-        self._schedule, self._packing = schedule, packing
-        self._scales, self._filters = left.viewed_as(SPLIT.type), filters
+        self._schedule, self._packing, self._sizes = schedule, packing, sizes
+        self._left, self._filters = left, filters
+        self._scales = None if packing.reads_image else left.viewed_as(SPLIT.type)
         thread = thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         walks = schedule.walking_workgroups is not None
-        self._places = schedule.stages if walks else min(schedule.stages, packing.stages)
+        self._places = schedule.stages if walks else min(schedule.stages, packing.part_stages)
         self._row_bytes = schedule.block_rows * STAGE_ROW_BYTES
         self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
         barriers = STAGE_BARRIERS * self._places * BARRIER_BYTES
@@ -109,13 +118,17 @@ class _Workgroup:
         def copy() -> None:
             if self._schedule.takes_registers:
                 give_registers(COPYING_REGISTERS)
-            when(self._thread.less_than(warps * WARP_THREADS + 1), lambda: self._copy_blocks(blocks))
+            if self._packing.reads_image:
+                self._gather_blocks(blocks)
+            else:
+                when(self._is_first_copying, lambda: self._copy_blocks(blocks))
 
         when(self._warp.less_than(warps), multiply, copy)
 
     def _initialize(self) -> None:
+        gathering = self._schedule.copying_threads if self._packing.reads_image else 0
         for place in range(self._places):
-            self._full(Index(place)).initialize(arrivals=1)
+            self._full(Index(place)).initialize(arrivals=1 + gathering)
             self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * WARPS)
         publish()
 
@@ -134,29 +147,83 @@ class _Workgroup:
         is_inside = after.less_than(self._places)
         return [select_index(is_inside, after, 0).value, select_index(is_inside, parity, parity ^ 1).value]
 
-    # The warp that copies
+    # The warps that copy
+
+    @property
+    def _first_copying(self) -> int:
+        """The thread that is the first of them."""
+        return self._schedule.warpgroups * WARPGROUP_THREADS
+
+    @property
+    def _is_first_copying(self) -> Condition:
+        return self._thread.less_than(self._first_copying + 1)
 
     def _copy_blocks(self, blocks: Blocks) -> None:
-        def copy(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
+        """What a single thread does for operands that lie in memory as they do in stages."""
+
+        def begin(block: Block) -> _CopyStage:
             packing = self._packing
             rows = self._left_address + packing.input_stage(block.row_block, block.product) * HALF_BYTES
-            filter_stage = packing.filter_stage(block.first_column, block.product)
-            columns = self._filter_address + filter_stage * HALF_BYTES
+            columns = self._columns(block)
+
+            def copy(stage: Index, to: Index, full: Barrier) -> None:
+                full.arrive_expecting(self._schedule.stage_bytes)
+                self._shared.copy(to, rows + stage * self._row_bytes, self._row_bytes, full)
+                self._copy_columns(columns, stage, to, full)
+
+            return copy
+
+        self._walk_stages(blocks, begin)
+
+    def _gather_blocks(self, blocks: Blocks) -> None:
+        """What all threads that copy do for rows that they gather from the image."""
+        thread = self._thread - self._first_copying
+
+        def begin(block: Block) -> _CopyStage:
+            rows = GatheredRows(
+                self._packing, self._left, self._sizes, block, thread, self._schedule.copying_threads
+            )
+            columns = self._columns(block)
+
+            def copy(stage: Index, to: Index, full: Barrier) -> None:
+                def copy_columns() -> None:
+                    full.arrive_expecting(self._column_bytes)
+                    self._copy_columns(columns, stage, to, full)
+
+                when(self._is_first_copying, copy_columns)
+                rows.copy(stage, self._shared, to)
+                full.arrive_when_copied()
+
+            return copy
+
+        self._walk_stages(blocks, begin)
+
+    def _columns(self, block: Block) -> Index:
+        """The address of the first stage of a block's filters."""
+        stage = self._packing.filter_stage(block.first_column, block.product)
+        return self._filter_address + stage * HALF_BYTES
+
+    def _copy_columns(self, columns: Index, stage: Index, to: Index, full: Barrier) -> None:
+        source = columns + stage * self._column_bytes
+        self._shared.copy(to + self._row_bytes, source, self._column_bytes, full)
+
+    def _walk_stages(self, blocks: Blocks, begin: Callable[[Block], _CopyStage]) -> None:
+        """Has the stages of all blocks copied, each to a place as soon as that is empty."""
+
+        def walk(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
+            copy, stages = begin(block), self._packing.part_stages
+            first = block.part * stages
 
             def copy_stage(stage: Index, position: list[ir.Value]) -> Sequence[ir.Value]:
                 place, parity = map(Index, position)
                 # In the first turn there is nothing to wait for.
                 self._empty(place).wait(parity ^ 1)
-                full, to = self._full(place), place * self._schedule.stage_bytes
-                full.arrive_expecting(self._schedule.stage_bytes)
-                self._shared.copy(to, rows + stage * self._row_bytes, self._row_bytes, full)
-                to_columns = to + self._row_bytes
-                self._shared.copy(to_columns, columns + stage * self._column_bytes, self._column_bytes, full)
+                copy(first + stage, place * self._schedule.stage_bytes, self._full(place))
                 return self._next(place, parity)
 
-            return loop_carried(packing.stages, 1, position, copy_stage, "stage")
+            return loop_carried(stages, 1, position, copy_stage, "stage")
 
-        blocks.walk(_first_position(), copy)
+        blocks.walk(_first_position(), walk)
 
     # The warps that multiply
 
@@ -169,6 +236,9 @@ class _Workgroup:
                 sums = zero.at(current)
                 for number in range(count):
                     self._full(Index(place)).wait(Index(parity))
+                    if self._packing.reads_image:
+                        # Gathered rows were written as threads write.
+                        publish()
                     sums = sums.add(self._steps(Index(place)), ends_block=number == count - 1)
                     # Only products just started are not done.
                     is_later = Condition(True) if number else Index(0).less_than(first)
@@ -179,7 +249,7 @@ class _Workgroup:
             def multiply_block(number: Index, values: list[ir.Value]) -> list[ir.Value]:
                 return multiply_stages(number * together, together, values)
 
-            blocks_of_stages, rest = divmod(self._packing.stages, together)
+            blocks_of_stages, rest = divmod(self._packing.part_stages, together)
             values = [*zero.values, *position, Index(0).value]
             if blocks_of_stages:
                 values = loop_carried(blocks_of_stages, 1, values, multiply_block, "stages")
@@ -216,10 +286,11 @@ class _Workgroup:
         store = storing(block)
         first = self._lane % QUAD * QUAD
         rows = [self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS for half in range(2)]
-        row_scales = list(map(sums.row_scales(self._scales), rows))
+        unscaled = [constant_quad(1.0, SPLIT.type)] * len(rows)
+        row_scales = unscaled if self._scales is None else list(map(sums.row_scales(self._scales), rows))
         # What an epilogue reads for a column serves both rows, and then needs no registers.
         for j in range(self._schedule.block_columns // PAIR_COLUMNS):
-            column = first + j * PAIR_COLUMNS
+            column = index_here(first + j * PAIR_COLUMNS)
             column_scale = sums.column_scale(column)
             for half, (row, row_scale) in enumerate(zip(rows, row_scales, strict=True)):
                 quads = [quad_of_sums(each, j, half) for each in scalars]

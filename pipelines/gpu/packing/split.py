@@ -33,7 +33,12 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MatrixUnit
+from iree.winograd.pipelines.gpu.device.matrix_unit import (
+    COPIED,
+    MATRIX_FACTORS,
+    MATRIX_ROWS,
+    MatrixUnit,
+)
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, MatrixSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -60,6 +65,11 @@ class SplitPacking(ProductPacking):
     def stages(self) -> int:
         """Of one product."""
         return self.padded_reduction // self.schedule.block_reduction
+
+    @property
+    def part_stages(self) -> int:
+        """Those that a workgroup multiplies."""
+        return self.stages // self.schedule.reduction_parts
 
     @property
     def column_blocks(self) -> int:
@@ -106,7 +116,14 @@ class SplitPacking(ProductPacking):
 
     @property
     def reads_image(self) -> bool:
-        return False
+        """Whether stages are gathered: of images whose numbers are multiplied as they are, whole stages of
+        channels of a tap."""
+        shape, schedule = self.shape, self.schedule
+        if not schedule.gathers or schedule.parts > 1 or shape.transform_size > 1:
+            return False
+        is_multiplied = shape.element_types.input == MATRIX_FACTORS.name and not shape.input_channels_first
+        has_whole_stages = self.group_channels % schedule.block_reduction == 0
+        return is_multiplied and has_whole_stages and self.padded_reduction == self.reduction
 
     @property
     def input_passes(self) -> int:

@@ -69,6 +69,11 @@ class MatrixSchedule(ProductSchedule, ABC):
         return self.unit.threads
 
     @property
+    def gathers(self) -> bool:
+        """Whether its threads gather stages from images that they can multiply as they are."""
+        return False
+
+    @property
     def reduction_parts(self) -> int:
         """One workgroup sums all of the reduction."""
         return 1

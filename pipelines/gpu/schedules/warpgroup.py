@@ -24,20 +24,27 @@ STAGE_BARRIERS = 2
 class WarpgroupSchedule(StagedSchedule):
     """How the warpgroups of a workgroup multiply: four warps each for 64 rows and all columns of its blocks.
 
-    One more warp has the stages copied. With `walking_workgroups` at most so many walk over all blocks, and
-    the copies of the next one begin before the last one is stored. For more than 128 sums of a thread, those
-    that multiply take registers of the others, which only whole warpgroups can give: three more warps idle.
+    `copying_warps` more copy stages: one has them copied as they lie in memory, several gather them from
+    images. With `walking_workgroups` at most so many walk over all blocks, and the copies of the next one
+    begin before the last one is stored. For more than 128 sums of a thread, those that multiply take
+    registers of the others, which only whole warpgroups can give: what is missing of four warps idles. With
+    several `reduction_parts` as many workgroups each sum a part of the reduction dimension.
 
-    Raises ValueError as `StagedSchedule` does, for rows that are no multiple of 64 and columns that are none
-    of 16, for more than 192 sums of a thread, and for more than 128 but in two warpgroups.
+    Raises ValueError as `StagedSchedule` does, for no copying warps or more than four, for rows that are no
+    multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, and for more than 128
+    but in two warpgroups.
     """
 
     kind = "warpgroup"
 
     walking_workgroups: int | None = None
+    copying_warps: int = 1
+    reduction_parts: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not 0 < self.copying_warps <= WARPGROUP_THREADS // WARP_THREADS:
+            raise ValueError(f"copying_warps must be one to four, not {self.copying_warps}")
         for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
             if getattr(self, name) % multiple:
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
@@ -67,8 +74,16 @@ class WarpgroupSchedule(StagedSchedule):
     @property
     def threads(self) -> int:
         """Threads of a workgroup."""
-        copying = WARPGROUP_THREADS if self.takes_registers else WARP_THREADS
+        copying = WARPGROUP_THREADS if self.takes_registers else self.copying_threads
         return self.warpgroups * WARPGROUP_THREADS + copying
+
+    @property
+    def copying_threads(self) -> int:
+        return self.copying_warps * WARP_THREADS
+
+    @property
+    def gathers(self) -> bool:
+        return self.copying_warps > 1
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup."""

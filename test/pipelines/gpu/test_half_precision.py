@@ -76,6 +76,8 @@ MULTIPLIED: dict[str, Layer] = {
     "long sums": (convolution(1024, 256, 1), (4, 1024, 14, 14)),
     "pointwise, strided": (convolution(256, 512, 1, stride=2), (2, 256, 28, 28)),
     "no whole blocks": (convolution(72, 88, 3, padding=1), (2, 72, 13, 13)),
+    "grouped and dilated": (convolution(128, 128, 3, padding=2, dilation=2, groups=2), (2, 128, 19, 17)),
+    "blocks of 160 columns": (convolution(128, 320, 3, padding=1), (2, 128, 65, 63)),
     "fully connected": (linear(512, 1000), (32, 512)),
 }
 """What is multiplied on matrix units where there are some, larger than the others."""

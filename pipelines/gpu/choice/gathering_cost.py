@@ -1,0 +1,62 @@
+"""What products take that gather their rows from the image: fitted to 180 kernels of 21 layers on an H200.
+
+Predictions are off by 10% in the mean. `benchmarks.gpu_half_layers` times what is chosen.
+"""
+
+from __future__ import annotations
+
+from math import hypot, prod
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import STAGE_ROW_BYTES
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+
+PEAK_FRACTION = 0.84
+"""Of the rate of matrix units, while stages are there."""
+GATHERED_BYTES = 58e9
+"""Of rows that come to a multiprocessor in a second, chunk by chunk."""
+COPIED_BYTES = 129e9
+"""Of filters, which come by the stage."""
+STAGE_LATENCY = 1e-6
+"""Seconds from the begin of a stage's copies to their end: stages that are under way share them."""
+EDGE_SECONDS = 0.74e-6 / (128 * 128)
+"""Of a sum of a workgroup, after the last stage of a block."""
+BEGIN_SECONDS = 1.6e-6
+"""Until the first block begins."""
+
+
+def gathered_seconds(packing: SplitPacking, schedule: WarpgroupSchedule, machine: GpuMachine) -> float:
+    """Seconds of the kernel that multiplies.
+
+        stage    = max(resident * operations / rate, resident * bytes / bandwidth, latency / stages under way)
+        products = begin + rounds of the fullest multiprocessor * (stages * stage + edge)
+
+    beside the bytes of image, filters and sums, as the root of the sum of the squares of the two. In the last
+    round fewer workgroups may be resident, which then don't share the multiprocessor.
+    """
+    if machine.matrix_flops is None:
+        raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
+    shape, rows, columns = packing.shape, schedule.block_rows, schedule.block_columns
+    tiles, parts = shape.images * prod(shape.tiles_per_image), schedule.reduction_parts
+    blocks = ceil_div(tiles, rows) * packing.column_blocks * packing.products * parts
+    most = ceil_div(blocks, machine.multiprocessors)
+    resident = min(schedule.resident_workgroups, most)
+    operations = 2 * rows * columns * schedule.block_reduction
+    multiplied = operations * machine.multiprocessors / (PEAK_FRACTION * machine.matrix_flops)
+    copied = STAGE_ROW_BYTES * (rows / GATHERED_BYTES + columns / COPIED_BYTES)
+    edge = EDGE_SECONDS * rows * columns
+
+    def round_seconds(together: int) -> float:
+        stage = max(together * multiplied, together * copied, STAGE_LATENCY / schedule.stages)
+        return packing.part_stages * stage + edge
+
+    whole, rest = divmod(most, resident)
+    computed = BEGIN_SECONDS + whole * round_seconds(resident) + (round_seconds(rest) if rest else 0.0)
+    written = shape.images * shape.result_bytes
+    if parts > 1:
+        written = shape.element_types.accumulator_bytes * parts * tiles * packing.padded_filters
+    filters = packing.operand_bytes * packing.products * packing.padded_reduction * packing.padded_filters
+    moved = shape.images * shape.image_bytes + filters + written
+    return hypot(computed, moved / machine.memory_bandwidth)
