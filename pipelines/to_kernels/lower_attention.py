@@ -40,9 +40,9 @@ class LowerAttention:
       becomes
         %y = flow.dispatch @winograd_safe_attention_3x197x197_from_64_to_64(%q, %k, %v)
 
-    On GPUs one kernel computes heads of up to 128 channels, by blocks of keys, and all else stays. On CPUs
-    it is otherwise written as products and softmax, which kernels compute. Rows whose scores are all minus
-    infinity become zeros, as torch has it.
+    On GPUs one kernel computes heads of up to 128 channels, on NVIDIA's matrix units of up to 160, by blocks
+    of keys, and all else stays. On CPUs it is otherwise written as products and softmax, which kernels
+    compute. Rows whose scores are all minus infinity become zeros, as torch has it.
 
         %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale, %mask) : tensor<3x197x64xf32>
       becomes

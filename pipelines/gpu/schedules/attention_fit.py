@@ -14,11 +14,9 @@ from .attention import (
 )
 from .matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS
 
-FASTER_ON_MATRIX_UNITS: tuple[str, ...] = ()
-"""The matrix units, by name, on which attention was measured to be faster than by multiply-adds."""
-_MOST_WARPS = 4
-"""Of a workgroup, which share keys and values. As many are on each part of a multiprocessor as if there were
-workgroups of their own."""
+MOST_WARPS = 4
+"""Of a workgroup on matrix units, which share keys and values. As many are on each part of a multiprocessor
+as if there were workgroups of their own."""
 _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 _WORKGROUPS = 264
@@ -29,8 +27,8 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     """One that there is memory for on the target; None where there is none, or threads lack registers."""
     unit = target.matrix_unit
     candidates: list[AttentionSchedule] = []
-    if unit is MMA and unit.name in FASTER_ON_MATRIX_UNITS:
-        most = min(_MOST_WARPS, ceil_div(problem.scores.rows, MATRIX_ROWS))
+    if unit is MMA:
+        most = min(MOST_WARPS, ceil_div(problem.scores.rows, MATRIX_ROWS))
         # TF32 has all numbers of half precision.
         products = ROUNDED_PRODUCTS if problem.holds_half else SPLIT_PRODUCTS
         candidates += [MatrixAttentionSchedule(warps, products) for warps in range(most, 0, -1)]

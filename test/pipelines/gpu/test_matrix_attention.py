@@ -18,7 +18,6 @@ import torch
 from attention_program import SCALE, Between, Heads, PixelsToTokens, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.schedules import attention_fit
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
@@ -30,11 +29,6 @@ Case = tuple[int, int, int, int]
 """Images, heads, tokens, channels of a head."""
 
 ARCHITECTURE = "sm_90a"
-
-
-@pytest.fixture
-def on_matrix_units(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", (MMA.name,))
 
 
 def text_of(
@@ -89,17 +83,17 @@ def test_errors_are_those_of_multiply_adds(
     x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
     expected = side_by_side(attended(*of_heads(x, heads))[0])
     found = {}
-    for units in ((), (MMA.name,)):
-        monkeypatch.setattr(attention_fit, "FASTER_ON_MATRIX_UNITS", units)
-        queries = min(64, 16 * ceil_div(tokens, 16)) if units else 16
-        folder = tmp_path / f"{len(units)}"
-        found[units] = emulated(Heads(heads), [x], expected.shape, queries, folder)
+    for warps in (0, 4):
+        monkeypatch.setattr(attention_fit, "MOST_WARPS", warps)
+        queries = min(64, 16 * ceil_div(tokens, 16)) if warps else 16
+        folder = tmp_path / f"{warps}"
+        found[warps] = emulated(Heads(heads), [x], expected.shape, queries, folder)
     of_multiply_adds, of_matrix_units = (errors(each, expected) for each in found.values())
     assert of_matrix_units <= 1.5 * of_multiply_adds < 1e-6
 
 
 @pytest.mark.parametrize("type_", [torch.float16, *wide([torch.bfloat16])], ids=str)
-def test_half_numbers_are_multiplied_once(type_: torch.dtype, on_matrix_units: None, tmp_path: Path) -> None:
+def test_half_numbers_are_multiplied_once(type_: torch.dtype, tmp_path: Path) -> None:
     """Scores are as exact as of fp32; weights are rounded to TF32, which has as many bits as f16."""
     heads, tokens, channels = 2, 77, 20
     x = np.random.default_rng(0).standard_normal((1, tokens, 3 * heads * channels), np.float32)
@@ -118,7 +112,7 @@ def test_half_numbers_are_multiplied_once(type_: torch.dtype, on_matrix_units: N
 
 
 @pytest.mark.parametrize("safe", [True, *wide([False])])
-def test_queries_that_no_key_has_a_score_for(safe: bool, on_matrix_units: None, tmp_path: Path) -> None:
+def test_queries_that_no_key_has_a_score_for(safe: bool, tmp_path: Path) -> None:
     x = np.random.default_rng(0).uniform(-2, -1, (1, 40, 3 * 2 * 8)).astype(np.float32)
     x[0, 5, :8] = np.inf
     result = emulated(Heads(2, safe=safe), [x], (1, 40, 2 * 8), 48, tmp_path)
@@ -142,9 +136,7 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, on_matrix_units: None, 
         ]
     ),
 )
-def test_keys_of_others(
-    tokens: tuple[int, int], channels: tuple[int, int], on_matrix_units: None, tmp_path: Path
-) -> None:
+def test_keys_of_others(tokens: tuple[int, int], channels: tuple[int, int], tmp_path: Path) -> None:
     """A single block of keys, and results of fewer or more channels."""
     (rows, columns), (reduction, width) = tokens, channels
     generator = np.random.default_rng(0)
@@ -157,7 +149,7 @@ def test_keys_of_others(
 
 
 @pytest.mark.parametrize("size", wide([(6, 7), (5, 13)]))
-def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None, tmp_path: Path) -> None:
+def test_tokens_that_are_neighbours(size: tuple[int, int], tmp_path: Path) -> None:
     tokens = size[0] * size[1]
     x = np.random.default_rng(0).standard_normal((2, 3 * 20, *size), np.float32)
     queries = min(64, 16 * ceil_div(tokens, 16))
@@ -181,7 +173,7 @@ def test_tokens_that_are_neighbours(size: tuple[int, int], on_matrix_units: None
         ),
     ],
 )
-def test_spills_no_registers(case: Case, architecture: str, on_matrix_units: None, tmp_path: Path) -> None:
+def test_spills_no_registers(case: Case, architecture: str, tmp_path: Path) -> None:
     images, heads, tokens, channels = case
     x = np.zeros((images, tokens, 3 * heads * channels), np.float32)
     text, name = text_of(Heads(heads), [x], tmp_path, architecture)
@@ -191,9 +183,7 @@ def test_spills_no_registers(case: Case, architecture: str, on_matrix_units: Non
 
 @pytest.mark.parametrize("channels", wide([32, 40, 64, 80, 128]))
 @pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16], ids=str)
-def test_half_numbers_spill_no_registers(
-    type_: torch.dtype, channels: int, on_matrix_units: None, tmp_path: Path
-) -> None:
+def test_half_numbers_spill_no_registers(type_: torch.dtype, channels: int, tmp_path: Path) -> None:
     x = np.zeros((2, 256, 3 * 8 * channels), np.float32)
     _, name = text_of(RoundedHeads(8, type_), [x], tmp_path)
     assert spilled_bytes(tmp_path, ARCHITECTURE)[name] == 0
@@ -204,7 +194,7 @@ def test_half_numbers_spill_no_registers(
     "case",
     [(2, 3, 197, 64), (1, 2, 77, 20), (9, 8, 130, 16), (2, 8, 256, 128), (1, 3, 64, 7), (1, 8, 1024, 80)],
 )
-def test_attention_of_heads(case: Case, on_matrix_units: None, gpu_target: str, gpu_device: str) -> None:
+def test_attention_of_heads(case: Case, gpu_target: str, gpu_device: str) -> None:
     images, heads, tokens, channels = case
     x = np.random.default_rng(0).standard_normal((images, tokens, 3 * heads * channels), np.float32)
     imported = iree.winograd.import_torch(Heads(heads), torch.from_numpy(x))
