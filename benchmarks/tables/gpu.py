@@ -226,6 +226,44 @@ def half_networks(files: Sequence[Any]) -> list[str]:
     return [*lines, "", f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}."]
 
 
+def half_layers(files: Sequence[Any]) -> list[str]:
+    """Microseconds of layers by their kernels beside cuDNN's in the same type, ratios and errors."""
+    heads = ("layer", "ours, us", "cuDNN", "over cuDNN", "predicted", "our error", "cuDNN's", "computed by")
+    rows, ratios = [], []
+    for layer, found in (pair for file in files for pair in file["layers"].items()):
+        ratios.append(found["torch_us"] / found["ours_us"])
+        times = (found["ours_us"], found["torch_us"])
+        errors = (found["ours_error"], found["torch_error"])
+        rows.append(
+            (
+                layer,
+                *(number(each, ".1f") for each in times),
+                number(ratios[-1], ".2f"),
+                number(found["predicted_us"], ".1f"),
+                *(number(each, ".1e") for each in errors),
+                found["schedules"],
+            )
+        )
+    summary = (
+        f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}, the least {min(ratios):.2f}."
+    )
+    return [*table(heads, rows), "", summary]
+
+
+def attention(files: Sequence[Any]) -> list[str]:
+    """Microseconds of attention by kind of kernel and by torch, and errors."""
+    kinds = ("multiply-adds", "matrix units", "torch, f32", "torch, f16")
+    heads = ("attention", "heads", "tokens", "channels")
+    rows = []
+    for case in (case for file in files for case in file["cases"]):
+        found = [case["measured"][kind] for kind in kinds]
+        sizes = (str(case[size]) for size in ("heads", "tokens", "channels"))
+        times = (number(1e6 * each["seconds"], ".0f") for each in found)
+        rows.append((case["name"], *sizes, *times, *(number(each["error"], ".1e") for each in found[:3])))
+    errors = (f"error of {kind}" for kind in kinds[:3])
+    return table((*heads, *(f"{kind}, us" for kind in kinds), *errors), rows)
+
+
 def open_sizes(files: Sequence[Any]) -> list[str]:
     """Milliseconds of a program for all sizes beside those of one size, Inductor's and eager torch's."""
     tools = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}

@@ -46,18 +46,28 @@ RUNS: Mapping[str, Run] = {
     "exhaustive-1-thread.json": Run(
         "2026-11-21", ZEN4, "exhaustive --layers resnet18 --threads 1 --promising 64 --sampled 32"
     ),
-    "gpu-calls-h200.json": Run(
-        "2026-11-27",
-        "NVIDIA H200, torch 2.11",
-        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 14 --rounds 4 --limit 330",
+    "gpu-attention.json": Run(
+        "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_attention run build/gpu-attention"
     ),
-    "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
-    "gpu-half-h200.json": Run(
+    "gpu-bf16-h200.json": Run(
         "2026-11-27",
         "NVIDIA H200, torch 2.11",
         "gpu_networks --types f16 bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
         "--tools winograd inductor-graphs --jobs 8 --rounds 4",
     ),
+    "gpu-calls-h200.json": Run(
+        "2026-11-27",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 14 --rounds 4 --limit 330",
+    ),
+    "gpu-f16-h200.json": Run(
+        "2026-11-27",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --types f16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
+        "--tools winograd inductor-graphs --jobs 8 --rounds 4",
+    ),
+    "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
+    "gpu-half-layers.json": Run("2026-11-27", H200, "gpu_half_layers --type f16 --jobs 15"),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
