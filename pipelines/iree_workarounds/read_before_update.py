@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -13,6 +13,7 @@ _DISPATCH = "flow.dispatch"
 _RESHAPE = "flow.tensor.reshape"
 _UPDATE = "flow.tensor.update"
 _UNDEFINED = ("flow.tensor.empty", "flow.tensor.alloca")
+_COMPUTING = ("flow.tensor.", "tensor.", "arith.")
 _TIED = "tied_operands"
 _BECOMES_UPDATES = (_UPDATE, "tensor.concat", "tensor.insert_slice", "tensor.pad")
 
@@ -37,7 +38,8 @@ class ReadBeforeUpdate:
         %d = flow.dispatch @part(%x)
         %u = flow.tensor.update %d, %t[%c0]
 
-    Dispatches of which something else reads another result before stay where they are.
+    What is computed from other results of such a dispatch moves with it. Where that reads the tensor, too, no
+    order is right: the dispatch still writes first.
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -52,10 +54,13 @@ def may_update(operation: ir.Operation) -> bool:
 
 def _compute_late(update: ir.Operation) -> None:
     target, part = _target_and_part(update)
-    computing = _computing(part, update)
-    if not computing or not _is_used_by_others(target):
+    dispatch = _computing(part)
+    if dispatch is None or dispatch.block != update.block or not _is_used_by_others(target):
         return
-    for operation in computing:
+    late = _computed_from(dispatch, update)
+    if defining_operation(target) in late or not all(map(_may_move, late)):
+        return
+    for operation in late:
         operation.move_before(update)
 
 
@@ -65,24 +70,30 @@ def _target_and_part(update: ir.Operation) -> tuple[ir.Value, ir.Value]:
     return update.operands[0], update.operands[sum(sizes[:3])]
 
 
-def _computing(part: ir.Value, update: ir.Operation) -> Sequence[ir.Operation]:
-    """The dispatch that `part` is a result of, and reshapes of it, in order; none if it can't move."""
-    computing: list[ir.Operation] = []
+def _computing(part: ir.Value) -> ir.Operation | None:
+    """The dispatch that `part` is a result of, or a reshape of one."""
     operation = defining_operation(part)
     while operation is not None and operation.name == _RESHAPE:
-        computing.insert(0, operation)
         operation = defining_operation(operation.operands[0])
-    if operation is None or operation.name != _DISPATCH or operation.block != update.block:
-        return ()
-    computing.insert(0, operation)
-    users = [use.owner.operation for each in computing for result in each.results for use in result.uses]
-    is_read_later = all(
-        user in computing
-        or user == update
-        or (user.block == update.block and update.is_before_in_block(user))
-        for user in users
-    )
-    return computing if is_read_later else ()
+    return operation if operation is not None and operation.name == _DISPATCH else None
+
+
+def _computed_from(dispatch: ir.Operation, update: ir.Operation) -> Collection[ir.Operation]:
+    """`dispatch` and what follows from its results before `update`, in order."""
+    found = {dispatch: None}
+    for view in update.block.operations:
+        operation = view.operation
+        if operation == update:
+            break
+        operands = (operand for each in (operation, *walk(operation)) for operand in each.operands)
+        if any(defining_operation(operand) in found for operand in operands):
+            found[operation] = None
+    return found
+
+
+def _may_move(operation: ir.Operation) -> bool:
+    """Whether it only computes tensors."""
+    return operation.name == _DISPATCH or str(operation.name).startswith(_COMPUTING)
 
 
 def _is_used_by_others(target: ir.Value) -> bool:

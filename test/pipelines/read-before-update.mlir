@@ -78,15 +78,35 @@ util.func public @alone(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<4xf32>,
 
 // -----
 
-// Another result is read before.
-// CHECK-LABEL: util.func public @two_results
+// The whole is computed from another result: IREE can't compute the part in its memory.
+// CHECK-LABEL: util.func public @of_another_result
 // CHECK: %[[PARTS:.*]]:2 = flow.dispatch @kernels::@parts
 // CHECK-NEXT: flow.dispatch @kernels::@whole(%{{.*}}, %[[PARTS]]#1)
-util.func public @two_results(%x: tensor<2xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+util.func public @of_another_result(%x: tensor<2xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %c0 = arith.constant 0 : index
   %parts:2 = flow.dispatch @kernels::@parts(%x) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
   %whole = flow.dispatch @kernels::@whole(%y, %parts#1) : (tensor<4xf32>, tensor<2xf32>) -> tensor<4xf32>
   %read = flow.dispatch @kernels::@read(%whole) : (tensor<4xf32>) -> tensor<4xf32>
   %updated = flow.tensor.update %parts#0, %whole[%c0] : tensor<2xf32> -> %whole as tensor<4xf32>
   util.return %read, %updated : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// What is computed from another result goes along.
+// CHECK-LABEL: util.func public @two_results
+// CHECK: %[[WHOLE:.*]] = flow.dispatch @kernels::@whole
+// CHECK-NEXT: %[[READ:.*]] = flow.dispatch @kernels::@read(%[[WHOLE]])
+// CHECK-NEXT: %[[PARTS:.*]]:2 = flow.dispatch @kernels::@parts
+// CHECK-NEXT: %[[OTHER:.*]] = flow.dispatch @kernels::@other(%[[PARTS]]#1)
+// CHECK-NEXT: %[[UPDATED:.*]] = flow.tensor.update %[[PARTS]]#0, %[[WHOLE]]
+// CHECK-NEXT: util.return %[[READ]], %[[UPDATED]], %[[OTHER]]
+util.func public @two_results(%x: tensor<2xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<2xf32>) {
+  %c0 = arith.constant 0 : index
+  %parts:2 = flow.dispatch @kernels::@parts(%x) : (tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %other = flow.dispatch @kernels::@other(%parts#1) : (tensor<2xf32>) -> tensor<2xf32>
+  %whole = flow.dispatch @kernels::@whole(%y) : (tensor<4xf32>) -> tensor<4xf32>
+  %read = flow.dispatch @kernels::@read(%whole) : (tensor<4xf32>) -> tensor<4xf32>
+  %updated = flow.tensor.update %parts#0, %whole[%c0] : tensor<2xf32> -> %whole as tensor<4xf32>
+  util.return %read, %updated, %other : tensor<4xf32>, tensor<4xf32>, tensor<2xf32>
 }
