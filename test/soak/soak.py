@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from activities import Server
-from measuring import Holdings, growth, holdings
+from measuring import Holdings, growth, holdings, settle
 
 MOST_GROWTH = 0.01
 """Of memory after the first tenth of the rounds."""
@@ -23,6 +23,7 @@ def rounds(goes_on: Callable[[int], bool]) -> Iterator[tuple[Server, Holdings]]:
     """
     with tempfile.TemporaryDirectory(prefix="winograd-soak-") as folder:
         server = Server(Path(folder))
+        settle()
         done = 0
         while goes_on(done):
             for activity in server.activities.values():
