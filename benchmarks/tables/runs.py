@@ -55,6 +55,13 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --types f16 bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
         "--tools winograd inductor-graphs --jobs 8 --rounds 4",
     ),
+    "gpu-calls-again-h200.json": Run(
+        "2026-11-27",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks timm_vit_tiny_patch16_224 timm_resnet18 timm_resnet50 "
+        "timm_mobilenetv3_large_100 timm_efficientnet_b0 "
+        "--tools winograd inductor-graphs inductor-graphs-fp16 --jobs 10 --rounds 4",
+    ),
     "gpu-calls-h200.json": Run(
         "2026-11-27",
         "NVIDIA H200, torch 2.11",
