@@ -173,18 +173,7 @@ class Patches(ABC):
 class LoadedPatches(Patches):
     """A block of channels waits in registers while the one before it, of the same tile, is multiplied."""
 
-    def __init__(
-        self,
-        packing: ImplicitGemmPacking,
-        image: GlobalBuffer,
-        shared: SharedBytes,
-        tiles: Index,
-        warpgroup: Index,
-        thread: Index,
-    ) -> None:
-        super().__init__(packing, image, shared, tiles, warpgroup, thread)
-        self._maxima = warpgroup * WARP_MAXIMA_BYTES + packing.maxima_begin
-        self._loaded: Sequence[ir.Value] = ()
+    _loaded: Sequence[ir.Value] = ()
 
     def begin_ahead(self, position: Position) -> None:
         if position.block > 0:
@@ -252,32 +241,18 @@ class LoadedPatches(Patches):
             other = gpu.shuffle(found, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
             found = arith.maxui(found, other)
             offset *= 2
+        maxima = self._warpgroup * WARP_MAXIMA_BYTES + self._packing.maxima_begin
         warp = self._thread // WARP_THREADS
-        self._shared.store(found, self._maxima + warp * _INTEGER_BYTES)
+        self._shared.store(found, maxima + warp * _INTEGER_BYTES)
         warpgroup_barrier(self._warpgroup)
         return reduce(
             arith.maxui,
-            [
-                self._shared.load(integer_type(), self._maxima + number * _INTEGER_BYTES)
-                for number in range(WARPS)
-            ],
+            [self._shared.load(integer_type(), maxima + number * _INTEGER_BYTES) for number in range(WARPS)],
         )
 
 
 class CopiedPatches(Patches):
     """What is multiplied next comes to one slot while what lies in the other is multiplied."""
-
-    def __init__(
-        self,
-        packing: ImplicitGemmPacking,
-        image: GlobalBuffer,
-        shared: SharedBytes,
-        tiles: Index,
-        warpgroup: Index,
-        thread: Index,
-    ) -> None:
-        super().__init__(packing, image, shared, tiles, warpgroup, thread)
-        self._source = address_of(image)
 
     def begin_ahead(self, position: Position) -> None:
         when(position.tile.less_than(self._tiles), lambda: self._copy(position))
@@ -300,10 +275,10 @@ class CopiedPatches(Patches):
 
     def _copy(self, position: Position) -> None:
         """Begins to copy this thread's chunks of a patch, zeros where the convolution pads."""
-        chunks = self._patch.channel_quads * QUAD // CELL
+        chunks, address = self._patch.channel_quads * QUAD // CELL, address_of(self._image)
         for row, column, chunk in self._own(chunks):
             pixel, exists = self._pixel(position.tile, row, column)
             channel = (chunk + position.block * chunks) * CELL
-            source = self._source + self._image.offset([*pixel, channel]) * HALF_BYTES
+            source = address + self._image.offset([*pixel, channel]) * HALF_BYTES
             (place,) = self._patch.places(row, column, chunk * (CELL // QUAD))
             self._shared.copy_chunk(place + self.place(position), source, exists)
