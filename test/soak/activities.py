@@ -29,8 +29,8 @@ _CALLS = 640
 """Of each thread in a round."""
 _LOADS = 16
 """Of each program in a round, as a file and as bytes: a hundred rounds are 10,000 and a million calls."""
-_ROUNDS_OF_MODELS = 32
-"""In one of which models are compiled: torch keeps 400 objects each time, as by its backend "eager"."""
+_ROUNDS_OF_MODELS = 128
+"""In one of which models are compiled: torch keeps 150 KiB each time, and 190 by its backend "eager"."""
 _RARE_CALLS = 102
 """Of one size, after which it takes the place of another in a graph for any size."""
 
