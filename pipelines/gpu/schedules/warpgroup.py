@@ -30,9 +30,9 @@ class WarpgroupSchedule(StagedSchedule):
     registers of the others, which only whole warpgroups can give: what is missing of four warps idles. With
     several `reduction_parts` as many workgroups each sum a part of the reduction dimension.
 
-    Raises ValueError as `StagedSchedule` does, for no copying warps or more than four, for rows that are no
-    multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, and for more than 128
-    but in two warpgroups.
+    Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
+    are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, and for more
+    than 128 but in two warpgroups beside one copying warp.
     """
 
     kind = "warpgroup"
@@ -43,8 +43,8 @@ class WarpgroupSchedule(StagedSchedule):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.copying_warps <= WARPGROUP_THREADS // WARP_THREADS:
-            raise ValueError(f"copying_warps must be one to four, not {self.copying_warps}")
+        if self.copying_warps not in (1, 2, 4):
+            raise ValueError(f"copying_warps must be 1, 2 or 4, not {self.copying_warps}")
         for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
             if getattr(self, name) % multiple:
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
@@ -54,6 +54,8 @@ class WarpgroupSchedule(StagedSchedule):
             raise ValueError(
                 f"{self.sums} sums of a thread are for one workgroup of two warpgroups, not {self}"
             )
+        if self.takes_registers and self.gathers:
+            raise ValueError(f"warps that gather have no registers to give: {self}")
 
     @property
     def takes_registers(self) -> bool:
