@@ -439,6 +439,7 @@ def test_what_is_not_bounded_is_never_wrong() -> None:
     for result in (0.0, np.inf, np.nan):
         compare([np.array([result])], [product], 0)
         compare([np.array([result])], [overflown], 0)
+        compare([np.array([result])], [Bounded(np.array([1e41]), np.array([1e38]))], 0)
     with pytest.raises(WrongResultError, match=r"nan is not 0\.0 within"):
         compare([np.array([np.nan])], [Bounded.exact([0.0])], 0)
 
