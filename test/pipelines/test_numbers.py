@@ -16,7 +16,13 @@ from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of
 from iree.winograd.pipelines.emission.signature import DispatchSignature
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
-HOST = backend_of("cpu").target
+
+
+@pytest.fixture
+def processor(request: pytest.FixtureRequest) -> str:
+    """The target that programs run on: this machine, or what `--cpu` emulates."""
+    emulated = request.config.getoption("--cpu")
+    return "cpu" if emulated is None else f"cpu:{emulated}"
 
 
 def copying_program(source: str, target: str, count: int, lanes: int = 16, processor: str = "cpu") -> bytes:
@@ -47,20 +53,20 @@ def copying_program(source: str, target: str, count: int, lanes: int = 16, proce
         return compile_module(module, processor)
 
 
-def copied(source: str, target: str, numbers: torch.Tensor, path) -> torch.Tensor:
-    path.write_bytes(copying_program(source, target, len(numbers)))
+def copied(source: str, target: str, numbers: torch.Tensor, path, processor: str) -> torch.Tensor:
+    path.write_bytes(copying_program(source, target, len(numbers), processor=processor))
     return torch.as_tensor(winograd.load(path).copied(numbers))
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_all_numbers_are_widened_exactly(name, tmp_path):
+def test_all_numbers_are_widened_exactly(name, processor, tmp_path):
     stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(TYPES[name])
-    result = copied(name, "f32", stored, tmp_path / "widen.vmfb")
+    result = copied(name, "f32", stored, tmp_path / "widen.vmfb", processor)
     np.testing.assert_array_equal(result.numpy(), stored.float().numpy())
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_numbers_are_rounded_to_the_nearest(name, tmp_path):
+def test_numbers_are_rounded_to_the_nearest(name, processor, tmp_path):
     """Those halfway between two to the even one, what is beyond the largest to infinity; NaN stays NaN.
 
     A processor's instruction for bf16 takes numbers below the least normal one for zeros.
@@ -76,8 +82,8 @@ def test_numbers_are_rounded_to_the_nearest(name, tmp_path):
     # A NaN all of whose bits are in what is cut off.
     quiet = torch.tensor([0x7F800001], dtype=torch.int32).view(torch.float32)
     numbers = torch.cat([numbers, special, quiet])
-    result = copied("f32", name, numbers, tmp_path / "narrow.vmfb")
-    if name == "bf16" and HOST.rounds_bf16:
+    result = copied("f32", name, numbers, tmp_path / "narrow.vmfb", processor)
+    if name == "bf16" and backend_of(processor).target.rounds_bf16:
         is_normal = ~(numbers.abs() < torch.finfo(torch.float32).tiny)
         numbers = numbers.where(is_normal, torch.zeros(()).copysign(numbers))
     expected = numbers.to(TYPES[name])
