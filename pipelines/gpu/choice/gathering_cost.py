@@ -1,4 +1,4 @@
-"""What products take that gather their rows from the image: fitted to 180 kernels of 21 layers on an H200.
+"""What products take that gather their rows from the image: fitted to 300 kernels of 21 layers on an H200.
 
 Predictions are off by 10% in the mean. `benchmarks.gpu_half_layers` times what is chosen.
 """
