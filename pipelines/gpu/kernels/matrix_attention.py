@@ -9,8 +9,8 @@ in any order that both operands have. So that each thread
 * reads up to four neighbouring channels of a value, one for each of as many products, and has twice as many
   neighbouring results.
 
-Matrix units truncate when they add. They sum the large products of 32 channels, or of a block of
-keys, and threads add these sums.
+Matrix units truncate when they add. They sum the large products of 16 channels, or of a block of keys,
+and threads add these sums.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from math import log2
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import arith, gpu, ir, math, memref
+from iree.winograd.dialect.bindings import arith, ir, math, memref
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -44,13 +44,13 @@ from iree.winograd.pipelines.gpu.device.mma import (
     single_fragment,
     wait_for_copies,
 )
+from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.schedules.attention import MatrixAttentionSchedule
 
 from .attention import LOWEST, AttentionKernel, Rows
 from .attention_stages import SharedRows, StagedRows
 from .batch_matmul import matrix_origin
 from .single_products import PAIR, Parts, SingleProducts, Sums, parts_of_fragment
-from .splitting import integer
 
 _COLUMNS = 8
 """Of one product, as is its reduction."""
@@ -311,10 +311,7 @@ class _Workgroup:
 
     def _over_row(self, share: ir.Value, combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
         """What the shares of the four threads of a row are combined to."""
-        for offset in (1, 2):
-            other = gpu.shuffle(share, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
-            share = combine(share, other)
-        return share
+        return over_threads(share, QUAD, combine)
 
     # The results
 

@@ -13,12 +13,13 @@ from functools import reduce
 from itertools import product
 from math import prod
 
-from iree.winograd.dialect.bindings import arith, gpu, ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
+from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_THREADS,
     SharedBytes,
@@ -36,7 +37,6 @@ from iree.winograd.pipelines.gpu.schedules.patch import CELL
 
 from .splitting import (
     finite_magnitude,
-    integer,
     integer_type,
     largest_of,
     largest_of_quad,
@@ -235,12 +235,8 @@ class LoadedPatches(Patches):
 
         When it is known, all of them are done with the patch before.
         """
-        found = largest_of_quad(largest_of([finite_magnitude(quad) for quad in loaded]))
-        offset = 1
-        while offset < WARP_THREADS:
-            other = gpu.shuffle(found, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
-            found = arith.maxui(found, other)
-            offset *= 2
+        own = largest_of_quad(largest_of([finite_magnitude(quad) for quad in loaded]))
+        found = over_threads(own, WARP_THREADS, arith.maxui)
         maxima = self._warpgroup * WARP_MAXIMA_BYTES + self._packing.maxima_begin
         warp = self._thread // WARP_THREADS
         self._shared.store(found, maxima + warp * _INTEGER_BYTES)

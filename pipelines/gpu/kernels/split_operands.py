@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref
+from iree.winograd.dialect.bindings import arith, ir, memref
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
@@ -25,10 +25,10 @@ from iree.winograd.pipelines.gpu.device.memory import (
     quad_type,
     thread_id,
 )
+from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.packing.split import SPLIT, SplitPacking, filter_growth, input_growth
 
 from .splitting import (
-    integer,
     integer_type,
     integers,
     largest_of,
@@ -123,11 +123,7 @@ class SplitInputKernel:
     def _over_tile(self, largest: ir.Value) -> ir.Value:
         """The largest of all threads of the tile."""
         threads = self.packing.tile_threads
-        offset = 1
-        while offset < min(threads, WARP_THREADS):
-            other = gpu.shuffle(largest, integer(offset), integer(WARP_THREADS), gpu.ShuffleMode.XOR)[0]
-            largest = arith.maxui(largest, other)
-            offset *= 2
+        largest = over_threads(largest, min(threads, WARP_THREADS), arith.maxui)
         if threads <= WARP_THREADS:
             return largest
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")

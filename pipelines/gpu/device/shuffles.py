@@ -1,0 +1,23 @@
+"""What the threads of a warp tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from iree.winograd.dialect.bindings import arith, gpu, ir
+
+from .matrix_unit import WARP_THREADS
+
+
+def over_threads(
+    share: ir.Value, threads: int, combine: Callable[[ir.Value, ir.Value], ir.Value]
+) -> ir.Value:
+    """What the shares of so many neighbours of a warp, a power of two, are combined to; each has it then."""
+    offset = 1
+    while offset < threads:
+        distance, width = (
+            arith.constant(ir.IntegerType.get_signless(32), each) for each in (offset, WARP_THREADS)
+        )
+        share = combine(share, gpu.shuffle(share, distance, width, gpu.ShuffleMode.XOR)[0])
+        offset *= 2
+    return share
