@@ -14,14 +14,18 @@ from iree.winograd.pipelines.emission.tiles import Tile, input_positions, locate
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
-from iree.winograd.pipelines.gpu.device.warpgroup import SWIZZLED_ROWS, SharedBytes, address_of
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    COPIED_BYTES,
+    SWIZZLED_ROWS,
+    SharedBytes,
+    address_of,
+)
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 
 from .products import Block
 
-_CHUNK_BYTES = COPIED * HALF_BYTES
-_ROW_CHUNKS = STAGE_ROW_BYTES // _CHUNK_BYTES
+_ROW_CHUNKS = STAGE_ROW_BYTES // COPIED_BYTES
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class GatheredRows:
             origin = input_positions(self._shape, output, (0,) * len(output.first_output))
             offset = image.offset([output.image, *(each.first for each in origin), channel])
             swizzled = chunk ^ (row % SWIZZLED_ROWS)
-            place = (row + ahead) * STAGE_ROW_BYTES + swizzled * _CHUNK_BYTES
+            place = (row + ahead) * STAGE_ROW_BYTES + swizzled * COPIED_BYTES
             self._rows.append(_Row(output, address + offset * HALF_BYTES, place))
 
     def copy(self, stage: Index, shared: SharedBytes, to: Index) -> None:

@@ -31,13 +31,11 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
 )
 
-from .single_products import parts_of_fragment
+from .single_products import PAIR, parts_of_fragment
 from .tile_product import Panel, TileProductKernel
 
 _COLUMNS, _REDUCTION = 8, 8
 """Of one product on matrix units."""
-_PAIR = 2
-"""Neighbouring sums that a thread has."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class _Workgroup:
                 (gradients, schedule.block_columns, STAGE_TILES * (schedule.block_rows + STAGE_PADDING)),
             )
         )
-        self._products = products.buffer.viewed_as(single, _PAIR)
+        self._products = products.buffer.viewed_as(single, PAIR)
         self._result, self._result_stride = products.origin, products.stride
         self._stages = schedule.tile_block // STAGE_TILES
         self._places = max(2, min(schedule.stages, self._stages))
@@ -103,8 +101,8 @@ class _Workgroup:
             sums = arith.addf(high[number], low[number])
             for half in range(2):
                 row = self._warp_row + self._lane_row + (i * MATRIX_ROWS + half * (MATRIX_ROWS // 2))
-                column = self._warp_column + self._lane_place * _PAIR + j * _COLUMNS
-                place = (self._result + row * self._result_stride + column) // _PAIR
+                column = self._warp_column + self._lane_place * PAIR + j * _COLUMNS
+                place = (self._result + row * self._result_stride + column) // PAIR
                 memref.store(vector.extract(sums, [], [half]), self._products, [place.value])
 
     # The main loop

@@ -32,21 +32,22 @@ def parts_of(scaled: ir.Value, count: int, low_bits: int) -> list[ir.Value]:
     if count == 1:
         return [arith.truncf(halves, scaled)]
     if low_bits == 0:
-        rounded = _rounded_to_half(scaled)
+        rounded = _rounded(scaled)
         return [arith.truncf(halves, each) for each in (rounded, arith.subf(scaled, rounded))]
     high = arith.truncf(halves, scaled)
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
     return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**low_bits, SPLIT.type)))]
 
 
-def _rounded_to_half(quad: ir.Value) -> ir.Value:
-    """The quad with 11 significant bits each.
+def _rounded(number: ir.Value) -> ir.Value:
+    """A number of fp32, or the quad, with 11 significant bits each.
 
     By integers: NVIDIA's compiler for Vulkan leaves out conversions to fp16 and back.
     """
-    bits = arith.bitcast(vector_type(QUAD, integer_type()), quad)
-    bits = arith.addi(bits, integers(1 << (_LOW_BITS - 1)))
-    return arith.bitcast(quad.type, arith.andi(bits, integers(-(1 << _LOW_BITS))))
+    is_quad = isinstance(number.type, ir.VectorType)
+    type_ = vector_type(QUAD, integer_type()) if is_quad else integer_type()
+    bits = arith.addi(arith.bitcast(type_, number), integers(1 << (_LOW_BITS - 1), type_))
+    return arith.bitcast(number.type, arith.andi(bits, integers(-(1 << _LOW_BITS), type_)))
 
 
 def single_parts_of(element: ir.Value, count: int) -> list[ir.Value]:
@@ -54,9 +55,7 @@ def single_parts_of(element: ir.Value, count: int) -> list[ir.Value]:
 
     A number has all but the last of its bits, at worst: TF32's 11, and those of what is left, with its sign.
     """
-    bits = arith.bitcast(integer_type(), element)
-    above = arith.addi(bits, integer(1 << (_LOW_BITS - 1)))
-    high = arith.bitcast(element.type, arith.andi(above, integer(-(1 << _LOW_BITS))))
+    high = _rounded(element)
     return [high] if count == 1 else [high, arith.subf(element, high)]
 
 

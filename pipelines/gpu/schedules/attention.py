@@ -21,6 +21,8 @@ class AttentionSchedule(ABC):
 
     keys: ClassVar[int] = 32
     """Of a block, whose scores a workgroup has at a time."""
+    most_channels: ClassVar[int]
+    """Of keys, and of values: a thread has registers for what it keeps of them."""
 
     @property
     @abstractmethod
@@ -36,9 +38,9 @@ class AttentionSchedule(ABC):
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
         """Of a workgroup."""
 
-    @abstractmethod
     def has_registers(self, problem: AttentionProblem) -> bool:
         """Whether threads have them for the channels of heads."""
+        return max(problem.scores.reduction, problem.mixtures.columns) <= self.most_channels
 
     def workgroups(self, problem: AttentionProblem) -> int:
         return problem.scores.batch * ceil_div(problem.scores.rows, self.queries)
@@ -54,8 +56,8 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
     thread_queries: ClassVar[int] = 2
     across: ClassVar[int] = AttentionSchedule.keys // QUAD
     """Threads that share queries."""
-    _most_channels: ClassVar[int] = 128
-    """Of values, and of keys: a thread has registers for what it sums, and for the next keys."""
+    most_channels: ClassVar[int] = 128
+    """What a thread sums, and the next keys."""
 
     rows: int
     """Queries of a workgroup."""
@@ -73,9 +75,6 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
             problem
         )
         return (quads * QUAD + self.rows * self.across) * F32.bytes
-
-    def has_registers(self, problem: AttentionProblem) -> bool:
-        return max(problem.scores.reduction, problem.mixtures.columns) <= self._most_channels
 
     def channel_row(self, problem: AttentionProblem) -> int:
         """Quads from a row of shared memory to the next: the same quad of each row is in other banks."""
@@ -100,8 +99,8 @@ class MatrixAttentionSchedule(AttentionSchedule):
 
     stages: ClassVar[int] = 2
     """Blocks of keys, and of values, in shared memory: while one is multiplied the other is loaded."""
-    _most_channels: ClassVar[int] = 160
-    """Of values, whose results a thread has registers for, and of keys."""
+    most_channels: ClassVar[int] = 160
+    """The results of a thread's values."""
 
     warps: int
     products: int = SPLIT_PRODUCTS
@@ -116,9 +115,6 @@ class MatrixAttentionSchedule(AttentionSchedule):
 
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
         return self.shared_elements(problem) * F32.bytes
-
-    def has_registers(self, problem: AttentionProblem) -> bool:
-        return max(problem.scores.reduction, problem.mixtures.columns) <= self._most_channels
 
     def shared_elements(self, problem: AttentionProblem) -> int:
         """Those of queries, and of the stages behind them."""
