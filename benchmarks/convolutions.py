@@ -9,6 +9,17 @@ import numpy.typing as npt
 
 Array = npt.NDArray[np.float32]
 
+DIFFUSION = (
+    (2, 64, 320),
+    (2, 32, 640),
+    (2, 16, 1280),
+    (2, 8, 1280),
+    (1, 512, 128),
+    (1, 256, 256),
+    (1, 128, 512),
+)
+"""Of Stable Diffusion's U-Net and decoder: images, pixels down and across, and channels of 3 x 3 layers."""
+
 
 @dataclass(frozen=True)
 class ConvolutionLayer:

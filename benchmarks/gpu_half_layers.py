@@ -24,6 +24,7 @@ import iree.winograd
 import torch
 from torch import nn
 
+from benchmarks.convolutions import DIFFUSION
 from benchmarks.results_file import ResultsFile
 
 LENGTH = 4
@@ -64,13 +65,7 @@ LAYERS = (
     *(
         Layer(batch, size, channels, channels, 3)
         for batch, size, channels in (
-            (2, 64, 320),
-            (2, 32, 640),
-            (2, 16, 1280),
-            (2, 8, 1280),
-            (1, 512, 128),
-            (1, 256, 256),
-            (1, 128, 512),
+            *DIFFUSION,
             (1, 256, 64),
             (32, 56, 64),
             (32, 28, 128),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 
+from benchmarks.convolutions import DIFFUSION
 from benchmarks.square_layer import SquareLayer
 
 _PROGRAM = """\
@@ -120,21 +121,12 @@ def _tensor(*sizes: int | None) -> str:
 
 _RESNET = ((56, 64, 64), (28, 128, 128), (14, 256, 256), (7, 512, 512), (56, 64, 256, 1), (14, 1024, 256, 1))
 _VGG = ((224, 64, 64), (112, 128, 128), (56, 256, 256), (28, 512, 512), (14, 512, 512))
-_DIFFUSION = (
-    (2, 64, 320),
-    (2, 32, 640),
-    (2, 16, 1280),
-    (2, 8, 1280),
-    (1, 512, 128),
-    (1, 256, 256),
-    (1, 128, 512),
-)
 
 LAYERS = {
     layer.name: layer
     for layer in (
         *(SquareLayer(batch, *sizes) for batch in (1, 32) for sizes in (*_RESNET, *_VGG)),
-        *(SquareLayer(batch, size, channels, channels) for batch, size, channels in _DIFFUSION),
+        *(SquareLayer(batch, size, channels, channels) for batch, size, channels in DIFFUSION),
     )
 }
 """By their names."""
