@@ -199,8 +199,11 @@ func.func @main(%x: tensor<f32>) -> tensor<8192xf32> {{
         threads=2,
     )
     x = np.full((), 0.5, np.float32)
-    program(x)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    np.testing.assert_array_equal(program(x), np.full(8192, 2048, np.float32))
+    faults = []
+    # What tests before this one freed may be returned to the system with the memory of the first call.
+    for _ in range(4):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        np.testing.assert_array_equal(program(x), np.full(8192, 2048, np.float32))
+        faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
     pages = 4 * 4096 * 8192 // resource.getpagesize()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before < pages // 4
+    assert min(faults) < pages // 4
