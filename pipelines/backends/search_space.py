@@ -8,6 +8,7 @@ from typing import Protocol
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -22,6 +23,10 @@ class SearchSpace(Hashable, Protocol):
     @property
     def machine(self) -> Machine:
         """What times are predicted for."""
+
+    @property
+    def iree_code(self) -> IreeCode:
+        """What is known of IREE's own code for the target."""
 
     @property
     def limits(self) -> Limits:

@@ -14,7 +14,7 @@ from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KERNEL_KINDS
 from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
-from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -80,7 +80,7 @@ class CpuBackend:
 
     @property
     def iree_code(self) -> IreeCode:
-        return IreeCode(vectorizes_loops=True, attends_slowly=True)
+        return IREE_CODE
 
     @property
     def reads_slices(self) -> bool:

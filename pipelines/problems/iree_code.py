@@ -17,3 +17,7 @@ class IreeCode:
     """Whether `arith.maximumf` and `arith.minimumf` give the other number for a NaN."""
     reductions_race: bool = False
     """Whether it reads what other threads reduced without waiting for them."""
+    fails_on_uniform_filters: bool = False
+    """Whether convolutions of one tap don't compile whose filter is a single number.
+
+    They become products by it, which the compiler fails to distribute."""

@@ -72,7 +72,7 @@ class Chooser:
         given = given_error(precision, self.max_relative_error)
         asked = error_limit(problem, self.space, given, self.output_tile)
         candidates = self._candidates(problem, asked, ignore, precision)
-        if _fails_in_iree(layer, problem):
+        if self.space.iree_code.fails_on_uniform_filters and _has_uniform_tap(layer, problem):
             candidates = tuple(each for each in candidates if not each.implementation.is_left_to_iree)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
             return self.leave(layer, "a workgroup has not the memory for any algorithm", problem)
@@ -173,11 +173,8 @@ class Chooser:
         )
 
 
-def _fails_in_iree(layer: Layer, problem: ConvolutionProblem) -> bool:
-    """Whether IREE alone doesn't compile a layer for CUDA or HIP: one tap of a constant of one number.
-
-    What it makes of it is a product by a scalar that it fails to distribute.
-    """
+def _has_uniform_tap(layer: Layer, problem: ConvolutionProblem) -> bool:
+    """Whether a layer is a convolution of one tap whose filter is a single number."""
     return (
         layer.kind == "convolution"
         and prod(problem.kernel_size) == 1

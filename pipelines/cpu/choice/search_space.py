@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
-from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
@@ -47,6 +48,10 @@ class CpuSearchSpace:
             f"{target.instruction_set.name} {target.cpu or 'generic'}, {registers}, {fused}{unit}, "
             f"L2 {target.l2_bytes}, threads {self.threads}"
         )
+
+    @property
+    def iree_code(self) -> IreeCode:
+        return IREE_CODE
 
     @property
     def limits(self) -> Limits:

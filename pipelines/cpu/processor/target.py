@@ -8,9 +8,13 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.emission.numbers.known import Numbers, numbers_of
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.pipelines.machines.units import KIBIBYTE
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 
 from .instruction_set import InstructionSet
 from .x86 import X86_64
+
+IREE_CODE = IreeCode(vectorizes_loops=True, attends_slowly=True)
+"""IREE's own code for all processors."""
 
 ROW_PADDING = 16
 """f32 elements after each row of transformed tiles: rows a power of two apart would share few cache sets."""

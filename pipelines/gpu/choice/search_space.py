@@ -13,6 +13,7 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit, types_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
+from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -48,6 +49,10 @@ class GpuSearchSpace:
             f"gpu {target.architecture or 'generic'}, threads {target.max_threads}, "
             f"shared memory {target.shared_memory_bytes}"
         )
+
+    @property
+    def iree_code(self) -> IreeCode:
+        return self.target.iree_code
 
     @property
     def limits(self) -> Limits:

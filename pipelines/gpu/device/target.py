@@ -127,6 +127,7 @@ class GpuTarget:
                 # IREE reads no number in the name, and takes the GPU for one without such instructions.
                 extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
                 reductions_race=target.backend == "vulkan-spirv",
+                fails_on_uniform_filters=target.backend != "vulkan-spirv",
             ),
             orders_steps=_orders_steps(target, name),
             float_register=_float_register(target, name),
@@ -163,6 +164,9 @@ class GpuTarget:
             IreeCode(
                 extrema_lose_nan=self.iree_code.extrema_lose_nan or other.iree_code.extrema_lose_nan,
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
+                fails_on_uniform_filters=(
+                    self.iree_code.fails_on_uniform_filters or other.iree_code.fails_on_uniform_filters
+                ),
             ),
             self.orders_steps and other.orders_steps,
             self.float_register if self.float_register == other.float_register else None,

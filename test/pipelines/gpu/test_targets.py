@@ -123,7 +123,10 @@ def test_limits_are_read_from_the_target() -> None:
     )
     cuda = GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text))
     counts = (2**31 - 1, 65535, 1024)
-    assert cuda == GpuTarget(256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f")
+    code = IreeCode(fails_on_uniform_filters=True)
+    assert cuda == GpuTarget(
+        256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f", iree_code=code
+    )
     least = cuda.least(GpuTarget(256, 32768))
     assert (least.max_workgroups, least.float_register) == ((65535, 65535, 1024), None)
     vulkan = GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", ""))
