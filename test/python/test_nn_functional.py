@@ -10,6 +10,7 @@ from iree.winograd.loading.device import Device
 from iree.winograd.nn.functional import conv2d
 from iree.winograd.torch_compile import gain
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -60,6 +61,33 @@ def test_programs_are_compiled_once_and_called_in_place(monkeypatch: pytest.Monk
     assert torch.equal(conv2d(images, weight, padding=(1, 1)), result)
     # One image.
     assert torch.equal(conv2d(images[0], weight, padding=1), result[0])
+
+
+@pytest.mark.parametrize("type_", [torch.bfloat16, *wide([torch.float16])], ids=str)
+def test_under_autocast_types_are_torchs(type_: torch.dtype) -> None:
+    """Whether programs for float32 are there already or not; gradients have the types of what was given."""
+    tensors = [torch.randn(1, 4, 6, 5), torch.randn(8, 4, 3, 3), torch.randn(8)]
+    conv2d(*tensors)
+    # Beside another type torch converts both.
+    tensors[0] = tensors[0].to(type_)
+
+    def gradients(function: Any, tensors: list[torch.Tensor], *, converts: bool) -> list[torch.Tensor]:
+        leaves = [each.clone().requires_grad_() for each in tensors]
+        with torch.autocast("cpu", type_, enabled=converts):
+            result = function(*leaves)
+        # Of few bits: its rounding is the same everywhere.
+        result.backward(torch.ones_like(result))
+        return [result.detach(), *(each.grad for each in leaves if each.grad is not None)]
+
+    rounded = [each.to(type_).double() for each in tensors]
+    exact = gradients(torch.nn.functional.conv2d, rounded, converts=False)
+    theirs = gradients(torch.nn.functional.conv2d, tensors, converts=True)
+    ours = gradients(conv2d, tensors, converts=True)
+    for result, other, value in zip(ours, theirs, exact, strict=True):
+        assert result.dtype == other.dtype
+        # Rounded once, and sums of 36 products in float32.
+        bound = torch.finfo(type_).eps / 2 * value.abs() + 100 * UNIT_ROUNDOFF * value.abs().max()
+        assert ((result.double() - value).abs() <= bound).all()
 
 
 def test_what_is_not_taken_is_torchs(monkeypatch: pytest.MonkeyPatch) -> None:

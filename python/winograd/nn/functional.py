@@ -36,9 +36,9 @@ def conv2d(
     The result and each gradient is computed by a program of its own, where that is predicted to be faster
     than torch. It is compiled when it is first called for on tensors of such sizes and strides, kept on disk
     (docs/guides/torch-compile.md), and takes tensors where they are. The rest torch computes, with a
-    `FallbackWarning` that says why: also tensors of other types than float32. Gradients can't be
-    differentiated again. In a function that `torch.compile` traces this is torch's own operator, which the
-    backend takes as any other.
+    `FallbackWarning` that says why: also tensors of float64. Under `torch.autocast` tensors are converted as
+    by torch. Gradients can't be differentiated again. In a function that `torch.compile` traces this is
+    torch's own operator, which the backend takes as any other.
 
     Raises what torch raises for arguments that don't fit, and `CallError` when a program fails. That the
     gradients are convolutions is in Huang et al., "DWM: A Decomposable Winograd Method for Convolution
@@ -47,6 +47,8 @@ def conv2d(
     if torch.compiler.is_compiling():
         return torch.nn.functional.conv2d(input, weight, bias, stride, padding, dilation, groups)
     strides, dilations = _pair(stride), _pair(dilation)
+    input, weight = _autocast(input), _autocast(weight)
+    bias = None if bias is None else _autocast(bias)
     if isinstance(padding, str):
         input, padding = _pad(input, weight, strides, padding, dilations)
     images = input.unsqueeze(0) if input.dim() == 3 else input
@@ -153,6 +155,15 @@ def _compiled(
     kind: GraphKind = "forward" if isinstance(operator, _Forward) else "backward"
     settings = TorchCompileOptions(threads=threads, fallback="eager")
     return GraphCompiler(settings, lambda explained: None).compile_training(graph, examples, kind)
+
+
+def _autocast(tensor: torch.Tensor) -> torch.Tensor:
+    """What torch's operator takes under `torch.autocast`: it converts all floating point but float64."""
+    device = tensor.device.type
+    is_taken = tensor.is_floating_point() and tensor.dtype != torch.float64
+    if not is_taken or not torch.amp.is_autocast_available(device) or not torch.is_autocast_enabled(device):
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(device))
 
 
 def _pair(value: int | tuple[int, int]) -> tuple[int, int]:

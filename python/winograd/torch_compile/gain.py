@@ -18,6 +18,10 @@ CALL_SECONDS = 1e-4
 """That a call of a program takes more than one of torch's operators."""
 GPU_CALL_SECONDS = 5e-4
 """The same on a GPU, which torch's kernels are done on before, and which waits for the next ones after."""
+_MATRIX_PRODUCTS = 16
+"""Of AMX in a cycle, by those of two vectors of f32: 16 x 16 x 32 in 16 cycles."""
+_VECTOR_PRODUCTS = 2
+"""Of AVX512-BF16 and AVX512-FP16."""
 
 
 def reason_for_device(device: torch.device, type_: torch.dtype) -> str | None:
@@ -32,8 +36,8 @@ def reason_for_device(device: torch.device, type_: torch.dtype) -> str | None:
     return None
 
 
-def reason_to_leave(decisions: DecisionReport, device: torch.device) -> str | None:
-    """Why the fallback is to compute what the program of this report does on `device`, if it is.
+def reason_to_leave(decisions: DecisionReport, device: torch.device, type_: torch.dtype) -> str | None:
+    """Why the fallback is to compute what the program of this report does with a type on `device`, if it is.
 
     Torch's convolutions are direct ones. How far from the limits of the processor they are isn't predicted,
     but none is beyond them.
@@ -46,13 +50,25 @@ def reason_to_leave(decisions: DecisionReport, device: torch.device) -> str | No
         chosen = choice(layer)
         if chosen is None or is_left_to_iree(layer):
             return layer["reason"]
-        saved += _least_direct_seconds(layer, limits) - best_known_seconds(chosen)
+        saved += _least_direct_seconds(layer, limits, _products_of(type_)) - best_known_seconds(chosen)
     call = CALL_SECONDS if device.type == "cpu" else GPU_CALL_SECONDS
     return None if saved > call else "a direct convolution may be as fast as a program of its own"
 
 
-def _least_direct_seconds(layer: LayerReport, limits: LimitsReport) -> float:
+def _least_direct_seconds(layer: LayerReport, limits: LimitsReport, products: float) -> float:
     operations, bytes_ = layer["direct_operations"], layer["least_bytes"]
     assert operations is not None and bytes_ is not None, "a layer with a choice has a size"
     memory = limits["bandwidths"][-1]["bytes_per_second"]
-    return max(operations / limits["operations_per_second"], bytes_ / memory)
+    return max(operations / (products * limits["operations_per_second"]), bytes_ / memory)
+
+
+def _products_of(type_: torch.dtype) -> float:
+    """How many products of a type this processor has, if torch asks for them, in the time of one in f32."""
+    if type_ == torch.bfloat16:
+        if torch.cpu._is_amx_tile_supported():
+            return _MATRIX_PRODUCTS
+        return _VECTOR_PRODUCTS if torch.cpu._is_avx512_bf16_supported() else 1
+    if type_ == torch.float16 and torch.cpu._is_amx_tile_supported():
+        # All processors with AMX have AVX512-FP16.
+        return _MATRIX_PRODUCTS if torch.cpu._is_amx_fp16_supported() else _VECTOR_PRODUCTS
+    return 1

@@ -43,7 +43,7 @@ from iree.winograd.torch_compile.traced_graph import (
     is_in_evaluation_mode,
     may_need_gradients,
 )
-from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training
+from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training, type_of
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
@@ -380,8 +380,10 @@ def _partition(joint: GraphModule, inputs: Sequence[Any], **options: Any) -> tup
 
 def _reason_to_leave(compiler: PartCompiler, device: torch.device, part: Part) -> str | None:
     """Why the fallback is to compute `part`, if it is."""
+    (convolution,) = (node for node in part.graph.graph.nodes if node.target in CONVOLUTIONS)
     try:
-        return reason_to_leave(CompiledPart(part, compiler, freezing=False).decisions, device)
+        decisions = CompiledPart(part, compiler, freezing=False).decisions
+        return reason_to_leave(decisions, device, type_of(convolution))
     except PASSED_ON:
         raise
     except Exception as error:

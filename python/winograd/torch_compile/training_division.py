@@ -81,13 +81,13 @@ def divide_training(
 def _refusal(convolution: Node, device: torch.device, deny: Sequence[str]) -> Rejection | None:
     """Why `convolution` can't be a part, if that is known beforehand."""
     role = _role(convolution)
-    reason = reason_for_device(device, _type_of(convolution)) or unsupported(convolution, device)
+    reason = reason_for_device(device, type_of(convolution)) or unsupported(convolution, device)
     if any(fnmatchcase(role.layer, pattern) for pattern in deny):
         reason = "the layer patterns exclude it"
     return None if reason is None else Rejection((str(role),), reason)
 
 
-def _type_of(convolution: Node) -> torch.dtype:
+def type_of(convolution: Node) -> torch.dtype:
     """That of a convolution's image, or of the gradient that one of its gradients is computed of."""
     type_: torch.dtype = convolution.all_input_nodes[0].meta["val"].dtype
     return type_
