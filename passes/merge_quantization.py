@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
@@ -15,6 +14,7 @@ from iree.winograd.passes.match.constants import scalar_constant, scalar_number
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.number_range import BOUNDS, Range, number_range
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _BYTE = 8
@@ -31,8 +31,6 @@ _READS = {
 _TO_BYTE = ("arith.fptosi", "arith.fptoui")
 _ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
 _SUMS = {"arith.addi": arith.addf, "arith.subi": arith.subf}
-
-Range = tuple[float, float]
 
 
 @register_pass("winograd-merge-quantization")
@@ -96,7 +94,7 @@ def _match(operation: ir.Operation) -> _Quantization | None:
     converted = _converted(to_bytes)
     if converted is None or not _is_integral(converted):
         return None
-    return _Quantization(to_bytes, to_numbers) if _is_exact(to_numbers, _range(converted)) else None
+    return _Quantization(to_bytes, to_numbers) if _is_exact(to_numbers, number_range(converted)) else None
 
 
 def _single_read(operation: ir.Operation) -> Elementwise | None:
@@ -129,20 +127,8 @@ def _is_integral(number: ir.Value) -> bool:
         return False
     if definition.name in _ROUNDED:
         return True
-    names = ("arith.addf", "arith.subf", "arith.maximumf", "arith.minimumf")
+    names = ("arith.addf", "arith.subf", *BOUNDS)
     return definition.name in names and all(map(_is_integral, definition.operands))
-
-
-def _range(number: ir.Value) -> Range:
-    """The least and the largest that a number can be."""
-    constant, definition = scalar_constant(number), defining_operation(number)
-    if constant is not None:
-        return constant, constant
-    bound = {"arith.maximumf": max, "arith.minimumf": min}.get("" if definition is None else definition.name)
-    if definition is None or bound is None:
-        return -inf, inf
-    (low, high), (other_low, other_high) = map(_range, definition.operands)
-    return bound(low, other_low), bound(high, other_high)
 
 
 def _is_exact(to_numbers: Elementwise, byte: Range) -> bool:

@@ -51,6 +51,7 @@ from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.read_before_update import ReadBeforeUpdate
 from .iree_workarounds.reduce_by_lanes import ReduceByLanes
 from .iree_workarounds.reshape_returned import ReshapeReturned
+from .iree_workarounds.round_by_sums import RoundBySums
 from .iree_workarounds.separate_calls import SeparateCalls
 from .iree_workarounds.separate_reductions import SeparateReductions
 from .iree_workarounds.separate_transpositions import SeparateTranspositions
@@ -152,6 +153,7 @@ def compile_pipeline(
         LowerSums(),
         LowerElementwise(),
         SplitSums(),
+        RoundBySums(),
         KeepNan(),
         WrapConversions(),
         BoundShifts(),

@@ -72,6 +72,8 @@ FOR_UNKNOWN_SIZES = ("winograd-expect-sizes", "winograd-fold-offsets", "winograd
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts", "winograd-separate-transpositions")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
+FOR_QUANTISED = "winograd-round-by-sums"
+"""Has work only where numbers are rounded to integers: `test/pipelines/test_quantized_models.py`."""
 FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 """Has work only for tensors of unknown sizes: `test/python/test_torch_operators.py`."""
 FOR_GPUS = ("winograd-drop-unit-batch", "winograd-lower-elementwise")
@@ -88,6 +90,7 @@ FOR_OTHERS = {
     *FOR_UNKNOWN_SIZES,
     *FOR_INTEGERS,
     FOR_ONE_NUMBER,
+    FOR_QUANTISED,
 }
 Example = tuple[ImportedModel, NDArray[np.float32], NDArray[np.float64]]
 """An imported network, an image, and the result for it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
@@ -152,9 +152,13 @@ def layer_name(node: torch.fx.Node) -> str:
 
 @contextmanager
 def in_mode(model: torch.nn.Module, *, training: bool) -> Iterator[None]:
-    """Has all modules of `model` in training or evaluation mode, afterwards in those that they were in."""
+    """Has all modules of `model` in training or evaluation mode, afterwards in those that they were in.
+
+    What torch has exported, as models are that PT2E quantises, keeps the mode that it was exported in.
+    """
     modes = [(module, module.training) for module in model.modules()]
-    model.train(training)
+    with suppress(NotImplementedError):
+        model.train(training)
     try:
         yield
     finally:
