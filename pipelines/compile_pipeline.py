@@ -41,6 +41,7 @@ from .for_target.fold_layout import FoldLayout
 from .for_target.fuse_attention import FuseAttention
 from .for_target.insert_first import InsertFirst
 from .for_target.loop_over_images import LoopOverImages
+from .for_target.move_resizing import MoveResizing
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.widen_half import WidenHalf
@@ -120,6 +121,7 @@ def compile_pipeline(
         NormalizeLayout(),
         TrimTaps(),
         MoveStrides(),
+        MoveResizing(),
         LowerAttention(**shared_values(options, LowerAttention)),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         DropUnitBatch(),

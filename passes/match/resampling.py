@@ -105,7 +105,10 @@ def _as_resampling(operation: ir.Operation, blend: Blend) -> Resampling | NoMatc
     axes = {}
     for dimension, (choices, weight) in enumerate(zip(indices, weights, strict=True)):
         size = shape[dimension]
-        positions = np.stack([np.broadcast_to(index.ravel(), size) for index in choices])
+        # What is resized to the size that it has is read with weights of one, and the next element's of zero.
+        used = weight.any(axis=1)
+        weight = weight[used]
+        positions = np.stack([np.broadcast_to(index.ravel(), size) for index in choices])[used]
         is_whole = size == source_shape[dimension] and np.array_equal(positions, [np.arange(size)])
         if not is_whole:
             axes[dimension] = Axis(positions.astype(np.int32), weight.astype(np.float32))

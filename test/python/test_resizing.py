@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import warnings
 from pathlib import Path
 
@@ -83,6 +84,54 @@ def test_resizing_agrees_with_float64() -> None:
     assert len(results) == len(expected)
     for (name, exact), result in zip(expected.items(), results, strict=True):
         np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0, err_msg=name)
+
+
+class Mixing(torch.nn.Module):
+    """Mixes the channels of images that are resized, by factors of two, or to the size that they have."""
+
+    def __init__(self, channels: int, others: int) -> None:
+        super().__init__()
+        read = channels, 2 * channels + others, channels + 2 * others
+        self.first = torch.nn.ModuleList(torch.nn.Conv2d(3, each, 1) for each in (channels, others))
+        self.convolutions = torch.nn.ModuleList(torch.nn.Conv2d(each, 24, 1) for each in read)
+
+    def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
+        small, large = (first(image) for first, image in zip(self.first, images, strict=True))
+        alone, between, around = self.convolutions
+        smooth = interpolate(small, scale_factor=2, mode="bilinear", align_corners=False)
+        repeated = interpolate(small, scale_factor=2)
+        same = interpolate(large, size=large.shape[2:], mode="bilinear", align_corners=False)
+        mean = self.first[0](images[0].mean((2, 3), keepdim=True))
+        pooled = interpolate(mean, size=large.shape[2:], mode="bilinear")
+        return [
+            torch.relu(alone(interpolate(small, scale_factor=4, mode="bilinear"))),
+            torch.relu(between(torch.cat([smooth, large, repeated], 1))),
+            around(torch.cat([same, pooled, large], 1)),
+        ]
+
+
+def test_convolutions_of_resized_images_come_first(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    channels, others, size, report = 64, 16, (5, 6), tmp_path / "report.json"
+    model = Mixing(channels, others).eval()
+    images = torch.randn(1, 3, *size), torch.randn(1, 3, *(2 * each for each in size))
+    imported = winograd.import_torch(model, *images)
+    program = winograd.load(winograd.compile(imported, target="cpu:haswell", strict=True, report=report))
+    with torch.no_grad():
+        expected = copy.deepcopy(model).double()(*(image.double() for image in images))
+        for parameter in model.parameters():
+            parameter.abs_()
+        magnitude = max(each.max().item() for each in model(*(image.abs() for image in images)))
+    # Positions and weights of factors of two are exact. A mean has a term for each pixel, a convolution one
+    # for each channel and its bias, resizing four products and sums, then three images are added.
+    bound = UNIT_ROUNDOFF * magnitude * (4 + np.prod(size) + 2 * channels + others + 1 + 8 + 3)
+    for result, exact in zip(program(*(image.numpy() for image in images)), expected, strict=True):
+        np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0)
+    layers = [each["problem"] for each in json.loads(report.read_text())["layers"]]
+    computed = {
+        (*each["output_size"], each["input_channels"]) for each in layers if each["input_channels"] > 3
+    }
+    assert computed == {(*size, channels), (1, 1, channels), (10, 12, others)}
 
 
 SHAPES = ((2, 3, 7), (1, 2, 7, 5), (1, 2, 4, 5, 3))

@@ -1,0 +1,94 @@
+// RUN: winograd-opt --winograd-move-resizing %s | filecheck %s
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#identity = affine_map<(n, h, w, c) -> (n, h, w, c)>
+
+// Of a concatenation each resolution has a convolution of its own; those at the full one are one.
+// CHECK-LABEL: func.func @concatenated
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x4x64xf32>, %[[Y:.*]]: tensor<1x8x8x16xf32>, %[[Z:.*]]: tensor<1x8x8x8xf32>)
+// CHECK-DAG: %[[F:.*]] = arith.constant dense_resource<f>
+// CHECK: %[[G:.*]] = tensor.extract_slice %[[F]][0, 0, 0, 0] [1, 1, 64, 32]
+// CHECK: %[[E:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[X]], %[[G]] : {{.*}} -> tensor<1x4x4x32xf32>
+// CHECK: %[[R:.*]] = linalg.generic
+// CHECK: tensor.extract %[[E]]
+// CHECK: %[[C:.*]] = tensor.concat dim(3) %[[Y]], %[[Z]]
+// CHECK: %[[H:.*]] = tensor.extract_slice %[[F]][0, 0, 64, 0] [1, 1, 24, 32]
+// CHECK: %[[D:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[C]], %[[H]] : {{.*}} -> tensor<1x8x8x32xf32>
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[R]], %[[D]] :
+// CHECK: arith.addf
+// CHECK: return %[[S]]
+func.func @concatenated(%x: tensor<1x4x4x64xf32>, %y: tensor<1x8x8x16xf32>, %z: tensor<1x8x8x8xf32>) -> tensor<1x8x8x32xf32> {
+  %f = arith.constant dense_resource<f> : tensor<1x1x88x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %table = arith.constant dense<[0, 0, 1, 1, 2, 2, 3, 3]> : tensor<8xi32>
+  %e = tensor.empty() : tensor<1x8x8x64xf32>
+  %r = linalg.generic {indexing_maps = [#identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e : tensor<1x8x8x64xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %i = tensor.extract %table[%h] : tensor<8xi32>
+    %j = tensor.extract %table[%w] : tensor<8xi32>
+    %row = arith.index_cast %i : i32 to index
+    %column = arith.index_cast %j : i32 to index
+    %p = tensor.extract %x[%n, %row, %column, %c] : tensor<1x4x4x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x8x8x64xf32>
+  %a = tensor.concat dim(3) %r, %y, %z : (tensor<1x8x8x64xf32>, tensor<1x8x8x16xf32>, tensor<1x8x8x8xf32>) -> tensor<1x8x8x88xf32>
+  %e1 = tensor.empty() : tensor<1x8x8x32xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf ins(%a, %f : tensor<1x8x8x88xf32>, tensor<1x1x88x32xf32>) outs(%z1 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  return %k : tensor<1x8x8x32xf32>
+}
+
+// Something else reads the larger image; that of the second one is made smaller.
+// CHECK-LABEL: func.func @left
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} -> tensor<1x8x8x32xf32>
+// CHECK: linalg.conv_2d_nhwc_hwcf {{.*}} -> tensor<1x2x2x32xf32>
+// CHECK-NOT: arith.addf
+func.func @left(%x: tensor<1x4x4x64xf32>) -> (tensor<1x8x8x32xf32>, tensor<1x8x8x64xf32>, tensor<1x2x2x32xf32>) {
+  %f = arith.constant dense_resource<g> : tensor<1x1x64x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %table = arith.constant dense<[0, 0, 1, 1, 2, 2, 3, 3]> : tensor<8xi32>
+  %fewer = arith.constant dense<[0, 2]> : tensor<2xi32>
+  %e = tensor.empty() : tensor<1x8x8x64xf32>
+  %r = linalg.generic {indexing_maps = [#identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e : tensor<1x8x8x64xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %i = tensor.extract %table[%h] : tensor<8xi32>
+    %row = arith.index_cast %i : i32 to index
+    %j = tensor.extract %table[%w] : tensor<8xi32>
+    %column = arith.index_cast %j : i32 to index
+    %p = tensor.extract %x[%n, %row, %column, %c] : tensor<1x4x4x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x8x8x64xf32>
+  %e1 = tensor.empty() : tensor<1x8x8x32xf32>
+  %z1 = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf ins(%r, %f : tensor<1x8x8x64xf32>, tensor<1x1x64x32xf32>) outs(%z1 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  %e2 = tensor.empty() : tensor<1x2x2x64xf32>
+  %s = linalg.generic {indexing_maps = [#identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e2 : tensor<1x2x2x64xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %i = tensor.extract %fewer[%h] : tensor<2xi32>
+    %row = arith.index_cast %i : i32 to index
+    %j = tensor.extract %fewer[%w] : tensor<2xi32>
+    %column = arith.index_cast %j : i32 to index
+    %p = tensor.extract %x[%n, %row, %column, %c] : tensor<1x4x4x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x2x2x64xf32>
+  %e3 = tensor.empty() : tensor<1x2x2x32xf32>
+  %z3 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<1x2x2x32xf32>) -> tensor<1x2x2x32xf32>
+  %l = linalg.conv_2d_nhwc_hwcf ins(%s, %f : tensor<1x2x2x64xf32>, tensor<1x1x64x32xf32>) outs(%z3 : tensor<1x2x2x32xf32>) -> tensor<1x2x2x32xf32>
+  return %k, %r, %l : tensor<1x8x8x32xf32>, tensor<1x8x8x64xf32>, tensor<1x2x2x32xf32>
+}
