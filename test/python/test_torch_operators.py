@@ -314,6 +314,7 @@ def test_bags_of_rows() -> None:
     indices = torch.tensor([1, 2, 4, 5, 4, 3])
     ways: tuple[tuple[str, list[int], dict[str, Any]], ...] = (
         ("sum", [0, 3, 3, 5], {"per_sample_weights": random(6)}),
+        ("sum", [0, 3, 3, 6], {"include_last_offset": True}),
         ("mean", [0, 3, 3, 5], {"padding_idx": 3}),
         ("mean", [0, 3, 3, 6], {"include_last_offset": True}),
         ("max", [0, 3, 3, 5], {}),

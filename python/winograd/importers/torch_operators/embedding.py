@@ -21,12 +21,14 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Any:
-    """`aten.embedding_bag` but for plain sums: torch-mlir leaves weights out, and has no means or maxima.
+    """`aten.embedding_bag` but for plain sums of bags of which only the beginnings are given.
+
+    torch-mlir leaves weights out, and has no means, maxima or ends of the last bag.
 
     Only the first result is that of torch, which no function of torch's returns more of.
     """
     is_padded = padding_idx is not None and padding_idx >= 0
-    if mode == _SUM and per_sample_weights is None and not is_padded:
+    if mode == _SUM and per_sample_weights is None and not is_padded and not include_last_offset:
         return NotImplemented
     rows = table[indices]
     members = _members(indices, offsets, include_last_offset)
