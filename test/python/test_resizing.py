@@ -283,14 +283,6 @@ def test_enlarging_onnx_images_of_open_sizes_agrees_with_float64(tmp_path: Path)
             np.testing.assert_allclose(np.asarray(result), values.numpy(), atol=bound, rtol=0)
 
 
-def test_windows_of_open_sizes_are_refused() -> None:
-    size = {2: 2 * torch.export.Dim("half_height", min=4)}
-    pooling = torch.nn.AdaptiveAvgPool2d(2)
-    exported = torch.export.export(pooling, (torch.zeros(1, 3, 16, 6),), dynamic_shapes=(size,))
-    with pytest.raises(winograd.ModelImportError, match="size 2 of argument 'input' is open, but"):
-        winograd.import_torch(exported)
-
-
 WAYS: tuple[tuple[bool, dict[str, float]], ...] = (
     (False, {"scale_factor": FACTORS[1]}),
     (True, {"scale_factor": FACTORS[0]}),

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
@@ -26,7 +27,7 @@ _ROOT = re.compile(r"^L\['\w+'\]\.?")
 
 def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedProgram:
     """`exported` in terms of operators that torch-mlir knows. Raises `ModelImportError` when torch can't."""
-    open_sizes = _open_sizes(exported.graph)
+    open_sizes, expected = _open_sizes(exported.graph), _expected_equalities(exported.graph)
     try:
         with without_own_deprecations():
             decomposed: torch.export.ExportedProgram = exported.run_decompositions(import_decompositions())
@@ -34,6 +35,7 @@ def decompose(exported: torch.export.ExportedProgram) -> torch.export.ExportedPr
         raise ModelImportError(f"torch could not decompose the model's operators: {error}") from error
     _refuse_sizes_of_data(decomposed.graph)
     _refuse_fixed_sizes(open_sizes, _open_sizes(decomposed.graph))
+    _refuse_expectations([each for each in _expected_equalities(decomposed.graph) if each not in expected])
     _return_results_only(decomposed)
     _drop_arguments(decomposed)
     # Those that a model doesn't save are among the constants, where torch-mlir doesn't look for buffers.
@@ -65,6 +67,33 @@ def _refuse_fixed_sizes(before: list[str], after: list[str]) -> None:
                 f"{size} is open, but torch decomposes the model's operators for that of the example: "
                 "export it without dynamic_shapes there"
             )
+
+
+def _refuse_expectations(equalities: list[str]) -> None:
+    """Raise `ModelImportError` where decomposing took for equal what is so at the sizes of the example."""
+    if equalities:
+        raise ModelImportError(
+            "sizes are open, but torch decomposes the model's operators for those at which "
+            f"{equalities[0]}: export it without dynamic_shapes there"
+        )
+
+
+def _expected_equalities(graph: torch.fx.Graph) -> list[str]:
+    """What torch found to be equal at the sizes of the example, and relies on."""
+    shapes = (
+        value.shape
+        for node in graph.nodes
+        for value in pytree.tree_leaves(node.meta.get("val"))
+        if isinstance(value, torch.Tensor)
+    )
+    open_sizes: Iterator[Any] = (size for shape in shapes for size in shape if isinstance(size, torch.SymInt))
+    environment = next((size.node.shape_env for size in open_sizes), None)
+    guards = [] if environment is None else environment.guards
+    return [
+        f"{guard.expr.lhs} = {guard.expr.rhs}"
+        for guard in guards
+        if getattr(guard.expr, "rel_op", None) == "=="
+    ]
 
 
 def _open_sizes(graph: torch.fx.Graph) -> list[str]:

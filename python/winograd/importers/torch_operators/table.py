@@ -116,6 +116,22 @@ def _of_pooling() -> Decompositions:
         _aten.avg_pool1d.default: partial(pooling.average_pool, 1),
         _aten.avg_pool2d.default: partial(pooling.average_pool, 2),
         _aten.avg_pool3d.default: partial(pooling.average_pool, 3),
+        **_of_adaptive_pooling(),
+    }
+
+
+def _of_adaptive_pooling() -> Decompositions:
+    ranks = {
+        _aten.adaptive_avg_pool1d.default: 1,
+        _aten.adaptive_avg_pool2d.default: 2,
+        _aten._adaptive_avg_pool2d.default: 2,
+        _aten.adaptive_avg_pool3d.default: 3,
+        _aten._adaptive_avg_pool3d.default: 3,
+    }
+    table = get_decomposition_table()
+    return {
+        each: partial(adaptive_pooling.adaptive_average_pool, table.get(each), rank)
+        for each, rank in ranks.items()
     }
 
 
