@@ -31,13 +31,19 @@ def main() -> int:
     parser.add_argument(
         "--stock-every", type=int, default=20, help="one in so many programs is compared with IREE alone, too"
     )
+    parser.add_argument("--only-open", action="store_true", help="only functions of images of open sizes")
     arguments = parser.parse_args()
     targets = arguments.targets.split(",")
     for target in targets:
         if target not in TARGETS:
             parser.error(f"unknown target {target!r}")
     campaign = Campaign(
-        arguments.jobs, arguments.seconds, arguments.seed, tuple(targets), arguments.stock_every
+        arguments.jobs,
+        arguments.seconds,
+        arguments.seed,
+        tuple(targets),
+        arguments.stock_every,
+        arguments.only_open,
     )
     # Whoever ends a campaign wants to know what it found until then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

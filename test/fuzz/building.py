@@ -16,6 +16,8 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
 from iree.winograd.passes.build.tensors import index_constant
+from open_size import is_open
+from size_building import SizeBuilder
 from tensors import Shape, Tensor
 
 NAMES: Mapping[tuple[str, str, str], str] = {
@@ -70,7 +72,7 @@ def build(program: p.Program, context: ir.Context) -> ir.Module:
 
 
 def _build_function(name: str, function: p.Function) -> func.FuncOp:
-    arguments = [_type(Tensor(each.shape, each.dynamic)) for each in function.inputs]
+    arguments = [_type(Tensor(each.shape)) for each in function.inputs]
     result_types = [_type(result) for result in p.function_types(function)]
     hands_over = [result_types[0]] if function.output_argument else []
     main = func.FuncOp(name, ([*arguments, *hands_over], result_types))
@@ -80,44 +82,45 @@ def _build_function(name: str, function: p.Function) -> func.FuncOp:
         marks = [ir.DictAttr.get({})] * len(arguments) + [ir.DictAttr.get({"iree.abi.output": index})]
         main.arg_attrs = marks
     with ir.InsertionPoint(block):
-        func.return_(_Builder(name, list(block.arguments)[: len(arguments)]).block(function, []))
+        taken = list(block.arguments)[: len(arguments)]
+        func.return_(_Builder(name, function, taken).block(function, []))
     return main
 
 
 def _type(of: Tensor) -> ir.RankedTensorType:
-    sizes = list(of.shape)
-    if of.dynamic:
-        sizes[0] = ir.ShapedType.get_dynamic_size()
+    sizes = [ir.ShapedType.get_dynamic_size() if is_open(size) else size for size in of.shape]
     return ir.RankedTensorType.get(sizes, ir.F32Type.get())
 
 
 class _Builder:
-    """Of one function: knows where its dynamic size comes from."""
+    """Of one function: knows the types of its values, and where sizes come from."""
 
-    def __init__(self, function: str, arguments: Sequence[ir.Value]) -> None:
-        self.function = function
+    def __init__(self, name: str, function: p.Function, arguments: Sequence[ir.Value]) -> None:
+        self.function = name
         self.arguments = iter(arguments)
-        dynamic = [value for value in arguments if _is_dynamic(value)]
-        self.batch = tensor.dim(dynamic[0], index_constant(0)) if dynamic else None
+        inputs = zip(arguments, function.inputs, strict=True)
+        self.types = {value: Tensor(each.shape) for value, each in inputs}
+        self.size_builder = SizeBuilder(arguments, self.types, function.sizes_of_arguments)
 
     def block(self, block: p.Block | p.Function, values: list[ir.Value]) -> list[ir.Value]:
         for operation in block.operations:
             with ir.Location.name(label(self.function, len(values))):
-                values.extend(self.results(operation, values))
+                results = self.results(operation, values)
+            inferred = p.infer(operation, [self.types[value] for value in values])
+            self.types.update(zip(results, inferred, strict=True))
+            values.extend(results)
         return [values[result] for result in block.results]
 
-    def empty(self, of: Tensor) -> ir.Value:
-        return tensor.empty(self.sizes(of), ir.F32Type.get())
+    def result_type(self, operation: p.Operation, values: Sequence[ir.Value]) -> Tensor:
+        """The type of the only result."""
+        (result,) = p.infer(operation, [self.types[value] for value in values])
+        return result
 
-    def filled(self, number: float, of: Tensor) -> ir.Value:
-        return build_named(linalg.FillOp, [_number(number)], self.empty(of))
+    def empty(self, of: Tensor, values: Sequence[ir.Value]) -> ir.Value:
+        return tensor.empty(self.size_builder.sizes(of, values), ir.F32Type.get())
 
-    def sizes(self, of: Tensor) -> list[int | ir.Value]:
-        return [self.batch, *of.shape[1:]] if of.dynamic else list(of.shape)
-
-    def tensor_of(self, value: ir.Value, shape: Sequence[int]) -> Tensor:
-        """The tensor of `shape` with the first dimension that of `value`, if this is dynamic."""
-        return Tensor(tuple(shape), _is_dynamic(value))
+    def filled(self, number: float, of: Tensor, values: Sequence[ir.Value]) -> ir.Value:
+        return build_named(linalg.FillOp, [_number(number)], self.empty(of, values))
 
     @singledispatchmethod
     def results(self, operation: p.Operation, values: list[ir.Value]) -> list[ir.Value]:
@@ -137,81 +140,69 @@ class _Builder:
 
     @results.register
     def _(self, op: o.Fill, values: list[ir.Value]) -> list[ir.Value]:
-        of = Tensor(op.shape, op.dynamic)
+        of = Tensor(op.shape)
         if op.is_constant:
             number = ir.FloatAttr.get_f32(op.number)
             return [arith.constant(_type(of), ir.DenseElementsAttr.get_splat(_type(of), number))]
-        return [self.filled(op.number, of)]
+        return [self.filled(op.number, of, values)]
 
     @results.register
     def _(self, op: o.Pad, values: list[ir.Value]) -> list[ir.Value]:
-        source = values[op.source]
-        of = _static(source)
-        shape = list(map(sum, zip(op.low, of, op.high, strict=True)))
-        type_ = _type(self.tensor_of(source, shape))
-        return [padded(source, type_.shape, op.low, op.high, _number(op.number))]
+        shape = _type(self.result_type(op, values)).shape
+        return [padded(values[op.source], shape, op.low, op.high, _number(op.number))]
 
     @results.register
     def _(self, op: o.Insertion, values: list[ir.Value]) -> list[ir.Value]:
         source, target = values[op.source], values[op.target]
-        sizes = self.sizes(self.tensor_of(source, _static(source)))
+        sizes = self.size_builder.sizes(self.types[source], values)
         return [inserted(source, target, op.offsets, sizes, op.steps)]
 
     @results.register
     def _(self, op: o.Slice, values: list[ir.Value]) -> list[ir.Value]:
-        source = values[op.source]
-        sizes = self.sizes(self.tensor_of(source, op.sizes))
-        return [extracted(source, op.offsets, sizes, op.steps)]
+        sizes = self.size_builder.sizes(Tensor(op.sizes), values)
+        return [extracted(values[op.source], op.offsets, sizes, op.steps)]
 
     @results.register
     def _(self, op: o.Concatenation, values: list[ir.Value]) -> list[ir.Value]:
         sources = [values[source] for source in op.sources]
-        shapes = [_static(source) for source in sources]
-        shape = list(shapes[0])
-        shape[op.dimension] = sum(other[op.dimension] for other in shapes)
-        return [tensor.concat(_type(self.tensor_of(sources[0], shape)), op.dimension, sources)]
+        return [tensor.concat(_type(self.result_type(op, values)), op.dimension, sources)]
 
     @results.register
     def _(self, op: o.Transposition, values: list[ir.Value]) -> list[ir.Value]:
-        source = values[op.source]
-        shape = [_static(source)[d] for d in op.permutation]
-        init = self.empty(self.tensor_of(source, shape))
-        return [build_named(linalg.TransposeOp, source, init, permutation=list(op.permutation))]
+        init = self.empty(self.result_type(op, values), values)
+        return [build_named(linalg.TransposeOp, values[op.source], init, permutation=list(op.permutation))]
 
     @results.register
     def _(self, op: o.Expansion, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        of = self.tensor_of(
-            source, [*_static(source)[: op.dimension], *op.sizes, *_static(source)[op.dimension + 1 :]]
-        )
-        groups = _groups(len(_static(source)), op.dimension, len(op.sizes))
-        sizes = self.sizes(of)
+        of = self.result_type(op, values)
+        groups = _groups(source.type.rank, op.dimension, len(op.sizes))
+        sizes = self.size_builder.sizes(of, values)
         dynamic = [size for size in sizes if not isinstance(size, int)]
         static = [size if isinstance(size, int) else ir.ShapedType.get_dynamic_size() for size in sizes]
         return [tensor.expand_shape(_type(of), source, groups, dynamic, static)]
 
     @results.register
     def _(self, op: o.Collapse, values: list[ir.Value]) -> list[ir.Value]:
-        source, d = values[op.source], op.dimension
-        shape = _static(source)
-        of = self.tensor_of(source, [*shape[:d], shape[d] * shape[d + 1], *shape[d + 2 :]])
-        return [tensor.collapse_shape(_type(of), source, _groups(len(shape) - 1, d, 2))]
+        source = values[op.source]
+        groups = _groups(source.type.rank - 1, op.dimension, 2)
+        return [tensor.collapse_shape(_type(self.result_type(op, values)), source, groups)]
 
     @results.register
     def _(self, op: o.Broadcast, values: list[ir.Value]) -> list[ir.Value]:
-        init = self.empty(Tensor(op.shape, op.dynamic))
+        init = self.empty(Tensor(op.shape), values)
         return [build_named(linalg.BroadcastOp, values[op.source], init, dimensions=list(op.dimensions))]
 
     @results.register
     def _(self, op: o.Elementwise, values: list[ir.Value]) -> list[ir.Value]:
-        of = Tensor(op.shape, op.dynamic)
+        of = Tensor(op.shape)
         rank = len(op.shape)
         sources = [values[source] for source in op.sources]
-        inits = [self.empty(of) for _ in op.body] if op.init is None else [values[op.init]]
+        inits = [self.empty(of, values) for _ in op.body] if op.init is None else [values[op.init]]
         outside = {
             part: _number(part.value)
             if isinstance(part, e.Number)
-            else tensor.extract(values[part.value], [index_constant(0)] * len(_static(values[part.value])))
+            else tensor.extract(values[part.value], [index_constant(0)] * values[part.value].type.rank)
             for tree in op.body
             for part in e.subexpressions(tree)
             if isinstance(part, e.Captured) or (isinstance(part, e.Number) and part.captured)
@@ -237,21 +228,21 @@ class _Builder:
     @results.register
     def _(self, op: o.Reduction, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        shape = _static(source)
-        kept = [d for d in range(len(shape)) if d not in op.dimensions]
-        of = Tensor(tuple(shape[d] for d in kept), _is_dynamic(source) and 0 in kept)
+        rank = source.type.rank
+        kept = [d for d in range(rank) if d not in op.dimensions]
+        of = self.result_type(op, values)
         least = -inf if op.begins_with_infinity else LOWEST
-        init = self.filled(0.0 if op.kind == "sum" else least, of)
+        init = self.filled(0.0 if op.kind == "sum" else least, of, values)
         combine = arith.addf if op.kind == "sum" else arith.maximumf
-        kinds = ["reduction" if d in op.dimensions else "parallel" for d in range(len(shape))]
-        result = ir.AffineMap.get(len(shape), 0, [ir.AffineExpr.get_dim(d) for d in kept])
-        maps = [ir.AffineMap.get_identity(len(shape)), result]
+        kinds = ["reduction" if d in op.dimensions else "parallel" for d in range(rank)]
+        result = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(d) for d in kept])
+        maps = [ir.AffineMap.get_identity(rank), result]
         return _generic([source], [init], maps, kinds, lambda element, sum_: [combine(element, sum_)])
 
     @results.register
     def _(self, op: o.Reversal, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        shape = _static(source)
+        shape = self.types[source].shape
 
         def body(_: ir.Value) -> list[ir.Value]:
             position = []
@@ -261,24 +252,23 @@ class _Builder:
             return [tensor.extract(source, position)]
 
         identity = ir.AffineMap.get_identity(len(shape))
-        init = self.empty(Tensor(tuple(shape)))
+        init = self.empty(Tensor(shape), values)
         return _generic([], [init], [identity], ["parallel"] * len(shape), body)
 
     @results.register
     def _(self, op: o.Resizing, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        resized_shape = [1, *op.shape[1:]] if _is_dynamic(source) else list(op.shape)
-        of = self.tensor_of(source, op.shape)
+        nearest = [
+            self.nearest(size, resized, op.in_floats, values)
+            for size, resized in zip(self.types[source].shape, op.shape, strict=True)
+        ]
 
         def body(_: ir.Value) -> list[ir.Value]:
-            position = [
-                _nearest(linalg.IndexOp(d).result, size, resized, op.in_floats)
-                for d, (size, resized) in enumerate(zip(_static(source), resized_shape, strict=True))
-            ]
-            return [tensor.extract(source, position)]
+            places = [place_in(linalg.IndexOp(d).result) for d, place_in in enumerate(nearest)]
+            return [tensor.extract(source, places)]
 
-        rank = len(op.shape)
-        return _generic([], [self.empty(of)], [ir.AffineMap.get_identity(rank)], ["parallel"] * rank, body)
+        rank, init = len(op.shape), self.empty(Tensor(op.shape), values)
+        return _generic([], [init], [ir.AffineMap.get_identity(rank)], ["parallel"] * rank, body)
 
     @results.register
     def _(self, op: o.Product, values: list[ir.Value]) -> list[ir.Value]:
@@ -309,11 +299,8 @@ class _Builder:
     @results.register
     def _(self, op: o.Pooling, values: list[ir.Value]) -> list[ir.Value]:
         source = values[op.source]
-        sizes = dict(zip(op.layout, _static(source), strict=True))
-        outputs = o.windows(sizes, op.window, op.strides, op.dilations)
-        of = self.tensor_of(source, [outputs.get(letter, sizes[letter]) for letter in op.layout])
         window = tensor.empty(list(op.window), ir.F32Type.get())
-        init = self.filled(0.0 if op.kind == "sum" else LOWEST, of)
+        init = self.filled(0.0 if op.kind == "sum" else LOWEST, self.result_type(op, values), values)
         name = f"{POOLINGS[op.layout]}_{op.kind}"
         return [_named(name, [source, window], init, op.strides, op.dilations)]
 
@@ -329,13 +316,14 @@ class _Builder:
     def _(self, op: p.Loop, values: list[ir.Value]) -> list[ir.Value]:
         loop = scf.ForOp(index_constant(0), index_constant(op.count), index_constant(1), [values[op.initial]])
         with ir.InsertionPoint(loop.body):
+            self.types[loop.inner_iter_args[0]] = self.types[values[op.initial]]
             scf.yield_(self.block(op.body, [*values, *loop.inner_iter_args]))
         return list(loop.results)
 
     @results.register
     def _(self, op: p.Branch, values: list[ir.Value]) -> list[ir.Value]:
         condition = values[op.condition]
-        element = tensor.extract(condition, [index_constant(0)] * len(_static(condition)))
+        element = tensor.extract(condition, [index_constant(0)] * condition.type.rank)
         positive = arith.cmpf(arith.CmpFPredicate.OGT, element, _number(0.0))
         branch = ir.Operation.create("scf.if", [_type(op.type)], [positive], regions=2)
         for region, operations in zip(branch.regions, (op.then, op.otherwise), strict=True):
@@ -349,19 +337,41 @@ class _Builder:
         callee = ir.FlatSymbolRefAttr.get(private_name(op.function))
         return list(func.CallOp(types, callee, [values[source] for source in op.sources]).results)
 
+    def nearest(
+        self, size: int, resized: int, in_floats: bool, values: Sequence[ir.Value]
+    ) -> Callable[[ir.Value], ir.Value]:
+        """Builds which of `size` elements is at a place of `resized` ones."""
+        if size == resized:
+            return lambda place: place
+        factor = _factor(size, resized)
+        if not in_floats and factor is not None:
+            return lambda place: arith.divsi(place, index_constant(factor))
+        of, to = (
+            each if isinstance(each, ir.Value) else index_constant(each)
+            for each in self.size_builder.sizes(Tensor((size, resized)), values)
+        )
+        if not in_floats:
+            return lambda place: arith.divsi(arith.muli(place, of), to)
+        is_known = not (is_open(size) or is_open(resized))
+        scale = _number(resized / size) if is_known else arith.divf(_float(to), _float(of))
 
-def _nearest(place: ir.Value, size: int, resized: int, in_floats: bool) -> ir.Value:
-    """Which of `size` elements is at `place` of `resized` ones."""
-    if size == resized:
-        return place
-    if in_floats:
-        integer = ir.IntegerType.get_signless(64)
-        number = arith.sitofp(ir.F32Type.get(), arith.index_cast(integer, place))
-        quotient = math.floor(arith.divf(number, _number(resized / size)))
-        return arith.index_cast(ir.IndexType.get(), arith.fptosi(integer, quotient))
-    if resized % size == 0:
-        return arith.divsi(place, index_constant(resized // size))
-    return arith.divsi(arith.muli(place, index_constant(size)), index_constant(resized))
+        def place_in(place: ir.Value) -> ir.Value:
+            quotient = math.floor(arith.divf(_float(place), scale))
+            integer = ir.IntegerType.get_signless(64)
+            return arith.index_cast(ir.IndexType.get(), arith.fptosi(integer, quotient))
+
+        return place_in
+
+
+def _factor(size: int, resized: int) -> int | None:
+    """How many times as many there are in all runs, if that is a whole number of times."""
+    if is_open(resized):
+        return next((times for times in range(2, 5) if resized == size * times), None)
+    return None if is_open(size) or resized % size else resized // size
+
+
+def _float(index: ir.Value) -> ir.Value:
+    return arith.sitofp(ir.F32Type.get(), arith.index_cast(ir.IntegerType.get_signless(64), index))
 
 
 def _expression(
@@ -438,15 +448,6 @@ def _named(
     )
     linalg_structure.fill_builtin_region(operation)
     return operation.results[0]
-
-
-def _static(value: ir.Value) -> list[int]:
-    """The sizes of a tensor; what stands for a dynamic first one is never used."""
-    return [1 if size == ir.ShapedType.get_dynamic_size() else size for size in value.type.shape]
-
-
-def _is_dynamic(value: ir.Value) -> bool:
-    return value.type.rank > 0 and value.type.is_dynamic_dim(0)
 
 
 def _groups(rank: int, dimension: int, count: int) -> list[list[int]]:

@@ -43,6 +43,8 @@ class Campaign:
     seed: int
     targets: tuple[str, ...]
     stock_every: int
+    only_open: bool = False
+    """Whether all functions have images of open sizes."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class _Job:
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate],
         )
-        @given(programs(), configurations(list(self.campaign.targets)))
+        @given(programs(self.campaign.only_open), configurations(list(self.campaign.targets)))
         def check(program: p.Program, configuration: Configuration) -> None:
             if time.monotonic() > self.deadline:
                 raise _TimeIsOver

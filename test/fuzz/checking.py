@@ -6,7 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import program as p
 from bounded import Bounded
 from building import build
 from configuration import TARGETS, Configuration, chosen_implementations
-from evaluation import evaluate
+from evaluation import evaluate, public_name
 from guarded import Edge
 from guarded_call import call_guarded
 from guest_process import GuestEndedError, GuestProgram, load_in_guest
@@ -32,6 +32,8 @@ from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
+from open_size import at, in_numbers
+from tensors import InvalidProgramError, Tensor
 
 _IREE_DEFECTS = (
     "circular dependency: input operation uses partition output",
@@ -119,35 +121,48 @@ def check(program: p.Program, configuration: Configuration, with_stock: bool) ->
     counts["products by a kernel"] += len(set(_PRODUCT_KERNEL.findall(compiled)))
     stock = _compile_stock(source, configuration) if with_stock else None
     for number, function in enumerate(program.functions):
-        arguments = function_arguments(function)
-        expected = expected_results(program, number, arguments, errors)
-        for result in expected:
-            counts["results"] += 1
-            counts["uninformative results"] += not _is_informative(result)
-        check_results = partial(_check_results, program, number, arguments, expected, configuration)
-        try:
-            check_results(compiled)
-        except FindingError as wrong:
-            _blame_stock(source, configuration, check_results, wrong)
-            raise
-        if stock is not None:
-            counts["results compared with IREE alone"] += len(expected)
+        counts["functions of open sizes"] += any(Tensor(each.shape).is_open for each in function.inputs)
+        for run in _runs(function):
+            arguments = function_arguments(run)
+            expected = expected_results(run, number, arguments, errors)
+            for result in expected:
+                counts["results"] += 1
+                counts["uninformative results"] += not _is_informative(result)
+            check_results = partial(_check_results, run, number, arguments, expected, configuration)
             try:
-                check_results(stock)
+                check_results(compiled)
             except FindingError as wrong:
-                raise StockWrongError(str(wrong)) from None
+                _blame_stock(source, configuration, check_results, wrong)
+                raise
+            if stock is not None:
+                counts["results compared with IREE alone"] += len(expected)
+                try:
+                    check_results(stock)
+                except FindingError as wrong:
+                    raise StockWrongError(str(wrong)) from None
     return counts
 
 
+def _runs(function: p.Function) -> Iterator[p.Function]:
+    """A function in the run that it is written in, and in others, with the sizes that it has there."""
+    yield in_numbers(function)
+    for sizes in function.other_runs:
+        run = at(function, dict(sizes))
+        # Smaller programs aren't defined in all runs of those that they are parts of.
+        with suppress(InvalidProgramError):
+            p.function_types(run)
+            yield in_numbers(run)
+
+
 def _check_results(
-    program: p.Program,
+    function: p.Function,
     number: int,
     arguments: Sequence[Array],
     expected: Sequence[Bounded],
     configuration: Configuration,
     compiled: bytes,
 ) -> None:
-    compare(_run(compiled, program, number, arguments, configuration), expected, number)
+    compare(_run(compiled, function, number, arguments, configuration), expected, number)
 
 
 def _blame_stock(
@@ -168,9 +183,10 @@ def check_stock(program: p.Program, configuration: Configuration) -> Counter[str
     """Check `program` as IREE alone compiles it."""
     compiled = _compile_stock(bytecode(program), configuration)
     for number, function in enumerate(program.functions):
-        arguments = function_arguments(function)
-        expected = expected_results(program, number, arguments, {})
-        _check_results(program, number, arguments, expected, configuration, compiled)
+        for run in _runs(function):
+            arguments = function_arguments(run)
+            expected = expected_results(run, number, arguments, {})
+            _check_results(run, number, arguments, expected, configuration, compiled)
     return Counter()
 
 
@@ -187,7 +203,7 @@ def function_arguments(function: p.Function) -> list[Array]:
 
 
 def expected_results(
-    program: p.Program, number: int, arguments: Sequence[Array], errors: dict[str, float]
+    function: p.Function, number: int, arguments: Sequence[Array], errors: dict[str, float]
 ) -> list[Bounded]:
     def error_of(label: str, convolution: o.Convolution, filter_shape: Sequence[int]) -> float:
         sizes = dict(zip(convolution.layouts[1], filter_shape, strict=True))
@@ -196,7 +212,7 @@ def expected_results(
         # Of equal convolutions IREE keeps one, with its name.
         return max(errors.get(label, max(errors.values(), default=0.0)), direct)
 
-    return evaluate(program, number, [np.float64(argument) for argument in arguments], error_of)
+    return evaluate(function, public_name(number), [np.float64(argument) for argument in arguments], error_of)
 
 
 def _kernel(decision: Decision) -> object:
@@ -230,6 +246,7 @@ def _compile(source: bytes, configuration: Configuration) -> bytes:
         threads=configuration.threads,
         output_tile=configuration.output_tile,
         fold_filters=configuration.fold_filters,
+        size_hint=configuration.size_hint,
     )
     try:
         return _compile_with(source, configuration, options)
@@ -287,13 +304,12 @@ def _is_informative(result: Bounded) -> bool:
 
 def _run(
     compiled: bytes,
-    program: p.Program,
+    function: p.Function,
     number: int,
     arguments: Sequence[Array],
     configuration: Configuration,
 ) -> list[Array]:
     """The results of the first run; others, elsewhere in memory and on more threads, have to be the same."""
-    function = program.functions[number]
     given = [*arguments, *_outputs(function)]
     if not configuration.is_cpu:
         loaded = iree.winograd.load(compiled, configuration.target)

@@ -60,6 +60,8 @@ class Configuration:
     """Whether IREE verifies the program after each of its passes, which takes a third of the time."""
     optimizes: bool = True
     """Whether IREE's code generator does what it need not."""
+    size_hint: tuple[int, ...] = ()
+    """As in `WinogradOptions`."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -95,6 +97,7 @@ def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
         evaluates_constants=st.sampled_from((*(False,) * 7, True)),
         verifies=st.sampled_from((False, False, False, True)),
         optimizes=st.sampled_from((False, False, True)),
+        size_hint=st.sampled_from(((), (7,), (16,), (40,))),
     )
 
 

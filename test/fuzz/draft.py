@@ -63,7 +63,7 @@ class Draft:
         return None
 
     def number(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
+        return self.draw(st.integers(int(low), int(high)))
 
     def choice(self, options: Sequence[Any]) -> Any:
         return self.draw(st.sampled_from(list(options)))
@@ -79,7 +79,7 @@ class Draft:
         return self.add(o.Constant(tuple(shape), self.number(0, 1000), scale, positive))
 
     def fill(self, number: float, of: Tensor) -> int:
-        return self.add(o.Fill(number, of.shape, of.dynamic))
+        return self.add(o.Fill(number, of.shape))
 
 
 def _result_count(operation: p.Operation) -> int:

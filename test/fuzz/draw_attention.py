@@ -10,6 +10,7 @@ import operations as o
 from draft import Draft, Image
 from draw_elementwise import a, apply, elementwise
 from draw_layers import softmax_along
+from open_size import is_open
 from tensors import Tensor
 
 TOKENS = (1, 7, 17, 49, 49, 197)
@@ -29,7 +30,7 @@ class Matrices:
 def attention(draft: Draft, image: Image) -> Image | None:
     """Mixtures of tokens, weighted by the softmax of products, as an image; or the products themselves."""
     of = draft.types[image.value]
-    if 0 in of.shape:
+    if of.is_empty or any(map(is_open, of.shape[1:])):
         return None
     tokens = _tokens(draft, image)
     batch, _, width = draft.types[tokens].shape
@@ -37,7 +38,7 @@ def attention(draft: Draft, image: Image) -> Image | None:
     queries = _stream(draft, tokens, projected, 0)
     width = draft.types[queries].shape[2]
     keys = _stream(draft, tokens, projected, 1, like=queries)
-    heads = 1 if of.dynamic else draft.choice([h for h in (1, 2, 3, 4, 8) if width % h == 0])
+    heads = 1 if of.is_open else draft.choice([h for h in (1, 2, 3, 4, 8) if width % h == 0])
     rows, columns = draft.types[queries].shape[1], draft.types[keys].shape[1]
     if batch * heads * rows * columns > MAX_SCORES:
         return None
@@ -84,7 +85,7 @@ def _projected(draft: Draft, tokens: int) -> int:
     batch, count, channels = draft.types[tokens].shape
     width = draft.choice((*WIDTHS, channels))
     weights = draft.constant([1, channels, 3 * width], channels**-0.5)
-    init = draft.fill(0.0, draft.types[tokens].with_shape([batch, count, 3 * width]))
+    init = draft.fill(0.0, Tensor.of([batch, count, 3 * width]))
     draft.convolutions += 1
     return draft.add(o.Convolution(tokens, weights, init, ("n0c", "0cf", "n0f"), (1,), (1,), named=True))
 
@@ -114,7 +115,7 @@ def _stream(
             options += ["slice"] * 4
     if fits(of):
         options += ["tokens", "elementwise", "part"]
-    options += ["argument"] * (not draft.is_nested) + ["constant"] * (not of.dynamic and bool(known))
+    options += ["argument"] * (not draft.is_nested) + ["constant"] * (not of.is_open and bool(known))
     if not options:
         options = ["filled"]
     kind = draft.choice(options)
@@ -149,8 +150,8 @@ def _stream(
     if kind == "constant":
         return draft.constant(shape)
     if kind == "filled":
-        return draft.fill(0.5, of.with_shape(shape))
-    return draft.add(o.Input(shape, of.dynamic))
+        return draft.fill(0.5, Tensor.of(shape))
+    return draft.add(o.Input(shape))
 
 
 def _heads(
@@ -161,7 +162,7 @@ def _heads(
     early = draft.chance(2)
     if factor is not None and early:
         value = _times(draft, value, factor)
-    if heads > 1 or (not draft.types[value].dynamic and draft.chance(2)):
+    if heads > 1 or (not draft.types[value].is_open and draft.chance(2)):
         value = draft.add(o.Expansion(value, 2, (heads, width // heads)))
         if batch == 1 and draft.chance(3):
             # Without the batch, as of one image.
@@ -180,18 +181,16 @@ def _heads(
 def _times(draft: Draft, value: int, factor: e.Number) -> int:
     of = draft.types[value]
     identity = tuple(range(len(of.shape)))
-    return draft.add(
-        o.Elementwise((value,), (identity,), (apply("mul", a(0), factor),), of.shape, of.dynamic)
-    )
+    return draft.add(o.Elementwise((value,), (identity,), (apply("mul", a(0), factor),), of.shape))
 
 
 def _product(draft: Draft, left: Matrices, right: Matrices) -> int:
     sizes = dict(zip(left.layout, draft.types[left.value].shape, strict=True))
     sizes |= dict(zip(right.layout, draft.types[right.value].shape, strict=True))
-    of = draft.types[left.value].with_shape([sizes[letter] for letter in "bmn"])
+    of = Tensor.of([sizes[letter] for letter in "bmn"])
     init = draft.fill(0.0, of)
     if draft.chance(8):
-        init = draft.fill(1.0, of) if of.dynamic or draft.chance(2) else draft.constant(of.shape)
+        init = draft.fill(1.0, of) if of.is_open or draft.chance(2) else draft.constant(of.shape)
     layouts = (left.layout, right.layout, "bmn")
     return draft.add(o.Product(left.value, right.value, init, layouts, named=not draft.chance(6)))
 
@@ -201,14 +200,14 @@ def _masked(draft: Draft, scores: int) -> int:
     of = draft.types[scores]
     mask = draft.constant(of.shape[1:])
     body = (apply("add", a(0), a(1)),)
-    return draft.add(o.Elementwise((scores, mask), ((0, 1, 2), (1, 2)), body, of.shape, of.dynamic))
+    return draft.add(o.Elementwise((scores, mask), ((0, 1, 2), (1, 2)), body, of.shape))
 
 
 def _weights(draft: Draft, scores: int, batch: int, heads: int) -> int:
     """The softmax of rows, or columns, whose heads may be a dimension of their own."""
     of = draft.types[scores]
     dimension = 1 if draft.chance(6) else 2
-    if of.dynamic or not draft.chance(2):
+    if of.is_open or not draft.chance(2):
         return softmax_along(draft, scores, dimension)
     split = draft.add(o.Expansion(scores, 0, (batch, heads)))
     return draft.add(o.Collapse(softmax_along(draft, split, dimension + 1), 0))
@@ -219,7 +218,7 @@ def _as_image(draft: Draft, products: int, image: Image, heads: int) -> Image:
     of = draft.types[image.value]
     value, layout = products, "n0c"
     rows = draft.types[products].shape[1]
-    if not of.dynamic:
+    if not of.is_open:
         value = draft.add(o.Expansion(value, 0, (of.shape[0], heads)))
         value = draft.add(o.Collapse(draft.add(o.Transposition(value, (0, 2, 1, 3))), 2))
     spatial = [size for size, letter in zip(of.shape, image.layout, strict=True) if letter.isdigit()]

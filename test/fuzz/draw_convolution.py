@@ -36,7 +36,7 @@ def convolution(draft: Draft, image: Image, images: Sequence[Image]) -> Image:
         dilations[letter] = draft.choice((1, 1, 1, 2, 3)) if kernel[letter] > 1 else 1
         if is_dilated:
             # It has its margins already.
-            kernel[letter] = min(kernel[letter], (sizes[letter] - 1) // dilations[letter] + 1)
+            kernel[letter] = min(kernel[letter], int(sizes[letter] - 1) // dilations[letter] + 1)
         reach = dilations[letter] * (kernel[letter] - 1)
         if same:
             low[letter] = high[letter] = reach // 2
@@ -44,7 +44,7 @@ def convolution(draft: Draft, image: Image, images: Sequence[Image]) -> Image:
             low[letter], high[letter] = draft.number(-1, 3), draft.number(-1, 3)
         missing = reach + 1 - (low[letter] + sizes[letter] + high[letter])
         if missing > 0:
-            high[letter] += missing
+            high[letter] += int(missing)
     number = draft.choice((0.0, 0.0, 0.0, 0.0, 0.5, -1.5))
     if not is_dilated:
         image = pad(draft, image, low, high, number)
@@ -61,7 +61,6 @@ def _convolution_of(
     dilations: dict[str, int],
 ) -> Image:
     spatial = "".join(letter for letter in image.layout if letter.isdigit())
-    of = draft.types[image.value]
     sizes = draft.sizes(image)
     channels = sizes["c"]
     kind = draft.choice(KINDS)
@@ -82,7 +81,7 @@ def _convolution_of(
     output_channels = {"plain": outputs, "grouped": groups * outputs, "depthwise": channels}.get(
         kind, channels * outputs
     )
-    elements = sizes["n"] * prod(positions.values())
+    elements = prod(map(int, (sizes["n"], *positions.values())))
     while (
         (
             elements * output_channels > MAX_TENSOR
@@ -107,7 +106,7 @@ def _convolution_of(
     scale = 1.0 / (group_inputs * prod(kernel.values())) ** 0.5
     filters = filter_of(draft, [letters[letter] for letter in layouts[1]], scale, layouts[1], spatial)
     letters |= positions | {"n": sizes["n"]}
-    result = Tensor(tuple(letters[letter] for letter in result_layout), of.dynamic)
+    result = Tensor(tuple(letters[letter] for letter in result_layout))
     init = init_of(draft, result, result_layout, images)
     draft.convolutions += 1
     convolution = draft.add(

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 import expressions as e
 import operations as o
 from draft import Draft, Image
+from open_size import is_open
+from tensors import Tensor
 
 EPILOGUE_KINDS = ("relu", "unary", "channel", "row", "image", "index", "captured", "results", "reads init")
 
@@ -80,7 +82,7 @@ def elementwise(draft: Draft, image: Image, images: Sequence[Image], kind: str |
         known = unary_expressions(captured)
         body = (known[draft.choice(known)],)
     elif kind in ("channel", "row"):
-        letter = "c" if kind == "channel" else draft.choice(image.layout[0 if not of.dynamic else 1 :])
+        letter = "c" if kind == "channel" else draft.choice(_known_letters(of, image))
         position = image.layout.index(letter)
         size = of.shape[position]
         form = draft.choice(("vector", "with ones", "with a one"))
@@ -113,8 +115,13 @@ def elementwise(draft: Draft, image: Image, images: Sequence[Image], kind: str |
         others = [other for other in images if draft.types[other.value] == of]
         init = draft.choice(others).value if others else image.value
         body = (combine(a(0), a(1)),)
-    value = draft.add(o.Elementwise(tuple(sources), tuple(maps), body, of.shape, of.dynamic, init))
+    value = draft.add(o.Elementwise(tuple(sources), tuple(maps), body, of.shape, init))
     return Image(value, image.layout)
+
+
+def _known_letters(of: Tensor, image: Image) -> list[str]:
+    """Those of dimensions whose size a constant may have."""
+    return [letter for letter, size in zip(image.layout, of.shape, strict=True) if not is_open(size)]
 
 
 def epilogue(draft: Draft, image: Image, images: Sequence[Image]) -> Image:

@@ -15,7 +15,9 @@ from draft import MAX_TENSOR, Draft, Image, Layer
 from draw_convolution import same_convolution
 from draw_elementwise import a, apply, elementwise, epilogue
 from draw_operands import FILL_NUMBERS, pad, without_unread
+from open_size import is_open
 from shrinking import renumbered
+from tensors import Tensor
 
 
 def pooling(draft: Draft, image: Image) -> Image | None:
@@ -29,7 +31,7 @@ def pooling(draft: Draft, image: Image) -> Image | None:
     sizes = draft.sizes(image)
     # A window of nothing but padding would give numbers that overflow in what follows.
     least = {letter: 1 + max(low[letter], high[letter]) for letter in spatial}
-    windows = {letter: min(sizes[letter], draft.number(least[letter], 3)) for letter in spatial}
+    windows = {letter: min(int(sizes[letter]), draft.number(least[letter], 3)) for letter in spatial}
     steps = {letter: draft.number(1, 3) for letter in spatial}
     image = without_unread(draft, image, windows, steps, dict.fromkeys(spatial, 1))
     window, strides = tuple(windows.values()), tuple(steps.values())
@@ -39,7 +41,7 @@ def pooling(draft: Draft, image: Image) -> Image | None:
         of = draft.types[value]
         share = e.Number(1.0 / prod(window))
         identity = tuple(range(len(of.shape)))
-        scaled = o.Elementwise((value,), (identity,), (apply("mul", a(0), share),), of.shape, of.dynamic)
+        scaled = o.Elementwise((value,), (identity,), (apply("mul", a(0), share),), of.shape)
         result = Image(draft.add(scaled), image.layout)
     return result
 
@@ -55,29 +57,32 @@ def concatenation(draft: Draft, image: Image, images: Sequence[Image]) -> Image 
     fitting = [other for other in images if others(other) == others(image)]
     parts = [image] + [draft.choice([*fitting, image]) for _ in range(draft.number(1, 2))]
     of = draft.types[image.value]
-    if not of.dynamic and draft.chance(3):
+    if not of.is_open and draft.chance(3):
         number = draft.choice(FILL_NUMBERS)
         parts.append(Image(draft.add(o.Fill(number, of.shape, is_constant=True)), image.layout))
     if draft.chance(2):
         parts.reverse()
-    if sum(prod(draft.types[part.value].shape) for part in parts) > MAX_TENSOR:
+    if sum(draft.types[part.value].element_count for part in parts) > MAX_TENSOR:
         return None
     return Image(draft.add(o.Concatenation(tuple(part.value for part in parts), dimension)), image.layout)
 
 
 def sliced(draft: Draft, image: Image) -> Image:
     of = draft.types[image.value]
-    if 0 in of.shape:
+    if of.is_empty:
         # A slice has elements, which a batch of no images doesn't.
         return image
     offsets, sizes, steps = [], [], []
-    for d, size in enumerate(of.shape):
-        if (d == 0 and of.dynamic) or not draft.chance(2):
+    for size in of.shape:
+        if not draft.chance(2):
             offset, kept, step = 0, size, 1
         else:
             offset = draft.number(0, size - 1)
             step = draft.number(1, 2)
             kept = draft.number(1, (size - offset - 1) // step + 1)
+            if is_open(size) and not draft.chance(4):
+                # So many less than all.
+                kept = (size - offset - 1) // step + 1 - draft.number(0, int(size - offset - 1) // step)
         offsets.append(offset)
         sizes.append(kept)
         steps.append(step)
@@ -90,10 +95,7 @@ def insertion(draft: Draft, image: Image) -> Image:
     if part == image:
         return image
     of, whole = draft.types[part.value], draft.types[image.value]
-    offsets = tuple(
-        0 if d == 0 and whole.dynamic else draft.number(0, size - kept)
-        for d, (size, kept) in enumerate(zip(whole.shape, of.shape, strict=True))
-    )
+    offsets = tuple(draft.number(0, size - kept) for size, kept in zip(whole.shape, of.shape, strict=True))
     part = elementwise(draft, part, [part], "unary") if draft.chance(2) else part
     ones = (1,) * len(offsets)
     return Image(draft.add(o.Insertion(part.value, image.value, offsets, ones)), image.layout)
@@ -105,10 +107,8 @@ def squeeze_and_excitation(draft: Draft, image: Image) -> Image:
     spatial = [d for d, letter in enumerate(image.layout) if letter.isdigit()]
     means = draft.add(o.Reduction(image.value, tuple(spatial), "sum"))
     squeezed = draft.types[means]
-    share = e.Number(1.0 / prod(of.shape[d] for d in spatial))
-    means = draft.add(
-        o.Elementwise((means,), ((0, 1),), (apply("mul", a(0), share),), squeezed.shape, squeezed.dynamic)
-    )
+    share = e.Number(1.0 / prod(int(of.shape[d]) for d in spatial))
+    means = draft.add(o.Elementwise((means,), ((0, 1),), (apply("mul", a(0), share),), squeezed.shape))
     channel = image.layout.index("c")
     if draft.chance(2):
         ones = [of.shape[d] if d not in spatial else 1 for d in range(len(of.shape))]
@@ -141,7 +141,7 @@ def squeeze_and_excitation(draft: Draft, image: Image) -> Image:
     identity = tuple(range(len(of.shape)))
     body = (apply("mul", a(0), a(1)),)
     return Image(
-        draft.add(o.Elementwise((image.value, factors), (identity, read), body, of.shape, of.dynamic)),
+        draft.add(o.Elementwise((image.value, factors), (identity, read), body, of.shape)),
         image.layout,
     )
 
@@ -158,10 +158,10 @@ def softmax_along(draft: Draft, value: int, d: int) -> int:
     kept = tuple(other for other in identity if other != d)
     top = draft.add(o.Reduction(value, (d,), "max", begins_with_infinity=not draft.chance(3)))
     shifted = apply("exp", apply("sub", a(0), a(1)))
-    powers = draft.add(o.Elementwise((value, top), (identity, kept), (shifted,), of.shape, of.dynamic))
+    powers = draft.add(o.Elementwise((value, top), (identity, kept), (shifted,), of.shape))
     whole = draft.add(o.Reduction(powers, (d,), "sum"))
     quotient = apply("div", a(0), a(1))
-    return draft.add(o.Elementwise((powers, whole), (identity, kept), (quotient,), of.shape, of.dynamic))
+    return draft.add(o.Elementwise((powers, whole), (identity, kept), (quotient,), of.shape))
 
 
 def transposition(draft: Draft, image: Image) -> Image:
@@ -187,17 +187,25 @@ def shuffle(draft: Draft, image: Image) -> Image:
 def resized(draft: Draft, image: Image) -> Image | None:
     """Larger by whole factors, or to other sizes, the nearest pixels repeated or left out."""
     of = draft.types[image.value]
-    if 0 in of.shape:
+    if of.is_empty:
         return None
     shape = list(of.shape)
     by_factors = not draft.chance(3)
     for d, letter in enumerate(image.layout):
         if letter.isdigit() and not draft.chance(4):
-            shape[d] = shape[d] * draft.number(1, 4) if by_factors else draft.number(1, 2 * shape[d] + 3)
-    if prod(shape) > 2 * MAX_TENSOR:
+            shape[d] = _resized(draft, shape[d], by_factors)
+    if Tensor.of(shape).is_empty or Tensor.of(shape).element_count > 2 * MAX_TENSOR:
         return None
     value = draft.add(o.Resizing(image.value, tuple(shape), in_floats=draft.chance(2)))
     return epilogue(draft, Image(value, image.layout), [])
+
+
+def _resized(draft: Draft, size: int, by_factors: bool) -> int:
+    if by_factors:
+        return size * draft.number(1, 4)
+    if is_open(size) and not draft.chance(4):
+        return size * draft.number(1, 3) // draft.number(1, 4) + draft.number(0, 2)
+    return draft.number(1, 2 * int(size) + 3)
 
 
 def residual(draft: Draft, image: Image, images: Sequence[Image]) -> Image:
@@ -247,6 +255,7 @@ def branch(draft: Draft, image: Image) -> Image:
     of = draft.types[image.value]
     candidates = (0, draft.constant([2]))
     # An image may be one of no images.
-    condition = draft.choice(candidates if 0 not in draft.types[0].shape else candidates[1:])
+    first = draft.types[0]
+    condition = draft.choice(candidates[1:] if first.is_empty or first.is_open else candidates)
     then, otherwise = _block(draft, image), _block(draft, image)
     return Image(draft.add(p.Branch(condition, then, otherwise, of)), image.layout)

@@ -9,6 +9,7 @@ import operations as o
 from draft import Draft, Image
 from draw_elementwise import a, apply
 from hypothesis import strategies as st
+from open_size import is_open
 from tensors import Tensor
 
 FILL_NUMBERS = (0.0, 1.0, -0.5, 2.25)
@@ -48,7 +49,7 @@ def dilated(draft: Draft, image: Image, spatial: str) -> Image:
         margin + (size - 1) * step + 1 + draft.number(0, 2) * (letter in spatial)
         for margin, size, step, letter in zip(margins, of.shape, steps, image.layout, strict=True)
     ]
-    target = draft.fill(0.0, of.with_shape(whole))
+    target = draft.fill(0.0, Tensor.of(whole))
     return Image(draft.add(o.Insertion(image.value, target, tuple(margins), tuple(steps))), image.layout)
 
 
@@ -67,7 +68,7 @@ def without_unread(
         if (sizes[letter] - reach) // strides[letter] == 0:
             kept[letter] = reach
     # A slice has elements, which a batch of no images doesn't.
-    if kept == sizes or 0 in sizes.values():
+    if kept == sizes or draft.types[image.value].is_empty:
         return image
     zeros, ones = (0,) * len(sizes), (1,) * len(sizes)
     return Image(draft.add(o.Slice(image.value, zeros, tuple(kept.values()), ones)), image.layout)
@@ -127,24 +128,23 @@ def init_of(draft: Draft, result: Tensor, layout: str, images: Sequence[Image]) 
         bias = draft.constant([result.shape[position]])
         others = tuple(d for d in range(rank) if d != position)
         if draft.chance(2):
-            return draft.add(o.Broadcast(bias, result.shape, others, result.dynamic))
-        return draft.add(o.Elementwise((bias,), ((position,),), (a(0),), result.shape, result.dynamic))
+            return draft.add(o.Broadcast(bias, result.shape, others))
+        return draft.add(o.Elementwise((bias,), ((position,),), (a(0),), result.shape))
     if kind == "broadcast":
-        first = 1 if result.dynamic else 0
-        kept = [d for d in range(first, rank) if draft.chance(2)]
+        kept = [d for d in range(rank) if not is_open(result.shape[d]) and draft.chance(2)]
         source = draft.constant([result.shape[d] for d in kept])
         if draft.chance(2):
             kept = list(draft.draw(st.permutations(kept)))
             source = draft.constant([result.shape[d] for d in kept])
-            return draft.add(o.Elementwise((source,), (tuple(kept),), (a(0),), result.shape, result.dynamic))
+            return draft.add(o.Elementwise((source,), (tuple(kept),), (a(0),), result.shape))
         others = tuple(d for d in range(rank) if d not in kept)
-        return draft.add(o.Broadcast(source, result.shape, others, result.dynamic))
+        return draft.add(o.Broadcast(source, result.shape, others))
     if kind == "image":
         same = [image.value for image in images if draft.types[image.value] == result]
         if same:
             return draft.choice(same)  # type: ignore[no-any-return]
     if kind == "argument" and not draft.is_nested:
-        return draft.add(o.Input(result.shape, result.dynamic))
-    if kind == "constant" and not result.dynamic:
+        return draft.add(o.Input(result.shape))
+    if kind == "constant" and not result.is_open:
         return draft.constant(result.shape)
     return draft.fill(0.0, result)

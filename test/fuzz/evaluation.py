@@ -47,19 +47,18 @@ def label(function: str, value: int) -> str:
 
 
 def evaluate(
-    program: p.Program,
-    function: int,
+    function: p.Function,
+    name: str,
     arguments: Sequence[Array],
     predicted_error: Callable[[str, o.Convolution, Sequence[int]], float],
 ) -> list[Bounded]:
-    """The results of a function of `program`.
+    """The results of a program's function of this name, in the run that it is written in.
 
     `predicted_error` says how a convolution is computed: its expected error, relative to the output, for the
     label of the convolution, the operation and the shape of the filter.
     """
     exact = map(Bounded.exact, arguments)
-    evaluation = _Evaluation(public_name(function), exact, predicted_error)
-    return evaluation.block(program.functions[function], [])
+    return _Evaluation(name, exact, predicted_error).block(function, [])
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ class _Evaluation:
     def _(self, op: o.Pooling, values: list[Bounded]) -> list[Bounded]:
         source = values[op.source]
         sizes = dict(zip(op.layout, source.value.shape, strict=True))
-        outputs = o.windows(sizes, op.window, op.strides, op.dilations)
+        outputs = o.positions(sizes, op.window, op.strides, op.dilations)
         parts = [
             source.mapped(lambda array, where=where: array[where])
             for where in _window_slices(op.layout, outputs, op.window, op.strides, op.dilations)
@@ -258,7 +257,7 @@ def convolve(op: o.Convolution, source: Array, filters: Array) -> Array:
     source_layout, filter_layout, output_layout = op.layouts
     sizes = dict(zip(source_layout, source.shape, strict=True))
     kernel = tuple(filters.shape[filter_layout.index(str(d))] for d in range(len(op.strides)))
-    outputs = o.windows(sizes, kernel, op.strides, op.dilations)
+    outputs = o.positions(sizes, kernel, op.strides, op.dilations)
     taps = itertools.product(*map(range, kernel))
     result = None
     equation = f"{source_layout},{filter_layout.translate(_NO_DIGITS)}->{output_layout}".translate(_LETTERS)
@@ -285,16 +284,20 @@ def _window_slices(
         where = {}
         for d, index in enumerate(tap):
             first = index * dilations[d]
-            where[str(d)] = slice(first, first + (outputs[str(d)] - 1) * strides[d] + 1, strides[d])
+            where[str(d)] = _positions(first, outputs[str(d)], strides[d])
         found.append(tuple(where.get(letter, slice(None)) for letter in layout))
     return found
 
 
 def slices(offsets: Sequence[int], sizes: Sequence[int], steps: Sequence[int]) -> tuple[slice, ...]:
     return tuple(
-        slice(offset, offset + (size - 1) * step + 1, step)
-        for offset, size, step in zip(offsets, sizes, steps, strict=True)
+        _positions(offset, size, step) for offset, size, step in zip(offsets, sizes, steps, strict=True)
     )
+
+
+def _positions(first: int, count: int, step: int) -> slice:
+    """So many places, if any, from the first one on."""
+    return slice(first, int(first + (count - 1) * step + 1) if count else first, step)
 
 
 def _reshaped(op: o.Expansion | o.Collapse, source: Bounded) -> Bounded:

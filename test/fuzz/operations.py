@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from expressions import Argument, Captured, Expression, Position, subexpressions
+from open_size import is_open
 from tensors import Shape, Tensor, require
 
 
@@ -39,10 +40,9 @@ class Input(OfNone):
     """The next argument of the function."""
 
     shape: Shape
-    dynamic: bool = False
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
-        return [Tensor(self.shape, self.dynamic)]
+        return [Tensor(self.shape)]
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,12 @@ class Fill(OfNone):
 
     number: float
     shape: Shape
-    dynamic: bool = False
     is_constant: bool = False
     """Whether it is a constant, rather than filled."""
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
-        require(not (self.is_constant and self.dynamic), "a constant of dynamic sizes")
-        return [Tensor(self.shape, self.dynamic)]
+        require(not (self.is_constant and Tensor(self.shape).is_open), "a constant of open sizes")
+        return [Tensor(self.shape)]
 
 
 @dataclass(frozen=True)
@@ -83,10 +82,7 @@ class Pad(OfOne):
         (source,) = operands
         require(len(self.low) == len(self.high) == len(source.shape), "ranks differ")
         require(min(*self.low, *self.high) >= 0, "a negative pad")
-        require(not source.dynamic or self.low[0] == self.high[0] == 0, "a padded dynamic dimension")
-        return [
-            source.with_shape(map(sum, zip(self.low, source.shape, self.high, strict=True)))  # type: ignore[arg-type]
-        ]
+        return [Tensor.of(map(sum, zip(self.low, source.shape, self.high, strict=True)))]
 
 
 @dataclass(frozen=True)
@@ -105,15 +101,10 @@ class Insertion:
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         source, target = operands
         require(len(source.shape) == len(target.shape) == len(self.offsets), "ranks differ")
-        require(source.dynamic == target.dynamic, "one dynamic, one not")
         for offset, size, step, whole in zip(
             self.offsets, source.shape, self.steps, target.shape, strict=True
         ):
             require(offset + (size - 1) * step < whole, "an insertion out of bounds")
-        require(
-            not target.dynamic or (self.offsets[0], self.steps[0]) == (0, 1), "a part of a dynamic dimension"
-        )
-        require(not target.dynamic or source.shape[0] == target.shape[0], "a part of a dynamic dimension")
         return [target]
 
 
@@ -127,12 +118,8 @@ class Slice(OfOne):
         (source,) = operands
         require(len(source.shape) == len(self.offsets), "ranks differ")
         for offset, size, step, whole in zip(self.offsets, self.sizes, self.steps, source.shape, strict=True):
-            require(size >= 1 and offset + (size - 1) * step < whole, "a slice out of bounds")
-        require(
-            not source.dynamic or (self.offsets[0], self.sizes[0], self.steps[0]) == (0, source.shape[0], 1),
-            "a part of a dynamic dimension",
-        )
-        return [source.with_shape(self.sizes)]
+            require(size >= 0 and offset + (size - 1) * step < whole, "a slice out of bounds")
+        return [Tensor.of(self.sizes)]
 
 
 @dataclass(frozen=True)
@@ -148,15 +135,11 @@ class Concatenation:
         d = self.dimension
         first = operands[0]
         for other in operands:
-            require(other.dynamic == first.dynamic, "one dynamic, one not")
             require(
                 other.shape[:d] == first.shape[:d] and other.shape[d + 1 :] == first.shape[d + 1 :], "sizes"
             )
-        require(not first.dynamic or d > 0, "a concatenation of dynamic sizes")
         return [
-            first.with_shape(
-                [*first.shape[:d], sum(other.shape[d] for other in operands), *first.shape[d + 1 :]]
-            )
+            Tensor.of([*first.shape[:d], sum(other.shape[d] for other in operands), *first.shape[d + 1 :]])
         ]
 
 
@@ -167,8 +150,7 @@ class Transposition(OfOne):
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         (source,) = operands
         require(sorted(self.permutation) == list(range(len(source.shape))), "no permutation")
-        require(not source.dynamic or self.permutation[0] == 0, "the dynamic dimension has to stay first")
-        return [source.with_shape([source.shape[d] for d in self.permutation])]
+        return [Tensor.of([source.shape[d] for d in self.permutation])]
 
 
 @dataclass(frozen=True)
@@ -184,11 +166,8 @@ class Expansion(OfOne):
         for size in self.sizes:
             product *= size
         require(source.shape[self.dimension] == product, "sizes of another product")
-        require(not source.dynamic or self.dimension > 0, "a split dynamic dimension")
         return [
-            source.with_shape(
-                [*source.shape[: self.dimension], *self.sizes, *source.shape[self.dimension + 1 :]]
-            )
+            Tensor.of([*source.shape[: self.dimension], *self.sizes, *source.shape[self.dimension + 1 :]])
         ]
 
 
@@ -202,12 +181,8 @@ class Collapse(OfOne):
         (source,) = operands
         d = self.dimension
         require(d + 1 < len(source.shape), "no next dimension")
-        require(not source.dynamic or d > 0, "a collapsed dynamic dimension")
-        return [
-            source.with_shape(
-                [*source.shape[:d], source.shape[d] * source.shape[d + 1], *source.shape[d + 2 :]]
-            )
-        ]
+        require(not (is_open(source.shape[d]) and is_open(source.shape[d + 1])), "open sizes collapsed")
+        return [Tensor.of([*source.shape[:d], source.shape[d] * source.shape[d + 1], *source.shape[d + 2 :]])]
 
 
 @dataclass(frozen=True)
@@ -216,14 +191,12 @@ class Broadcast(OfOne):
 
     shape: Shape
     dimensions: Shape
-    dynamic: bool = False
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         (source,) = operands
         kept = [size for d, size in enumerate(self.shape) if d not in self.dimensions]
-        require(tuple(kept) == source.shape and not source.dynamic, "sizes")
-        require(not self.dynamic or 0 in self.dimensions, "a dynamic result of a static operand")
-        return [Tensor(self.shape, self.dynamic)]
+        require(tuple(kept) == source.shape, "sizes")
+        return [Tensor(self.shape)]
 
 
 @dataclass(frozen=True)
@@ -237,7 +210,6 @@ class Elementwise:
     maps: tuple[tuple[int | None, ...], ...]
     body: tuple[Expression, ...]
     shape: Shape
-    dynamic: bool = False
     init: int | None = None
 
     @property
@@ -253,19 +225,17 @@ class Elementwise:
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         for source, read in zip(operands, self.maps, strict=False):
             require(len(source.shape) == len(read), "ranks differ")
-            for d, (size, loop) in enumerate(zip(source.shape, read, strict=True)):
+            for size, loop in zip(source.shape, read, strict=True):
                 require(size == (1 if loop is None else self.shape[loop]), "sizes")
-                if source.dynamic and d == 0:
-                    require(loop == 0 and self.dynamic, "a static loop over a dynamic dimension")
         if self.init is not None:
             require(len(self.body) == 1, "one init, several results")
-            require(operands[len(self.sources)] == Tensor(self.shape, self.dynamic), "another init")
+            require(operands[len(self.sources)] == Tensor(self.shape), "another init")
         arguments = len(self.sources) + (self.init is not None)
         for expression in self.body:
             for part in subexpressions(expression):
                 require(not isinstance(part, Argument) or part.number < arguments, "no such argument")
                 require(not isinstance(part, Position) or part.dimension < len(self.shape), "no such loop")
-        return [Tensor(self.shape, self.dynamic)] * len(self.body)
+        return [Tensor(self.shape)] * len(self.body)
 
 
 @dataclass(frozen=True)
@@ -281,7 +251,8 @@ class Reduction(OfOne):
         (source,) = operands
         kept = [size for d, size in enumerate(source.shape) if d not in self.dimensions]
         require(max(self.dimensions) < len(source.shape), "no such dimension")
-        return [Tensor(tuple(kept), source.dynamic and 0 not in self.dimensions)]
+        require(self.kind == "sum" or not source.is_empty, "the largest of nothing")
+        return [Tensor.of(kept)]
 
 
 @dataclass(frozen=True)
@@ -292,7 +263,7 @@ class Reversal(OfOne):
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         (source,) = operands
-        require(not source.dynamic and max(self.dimensions) < len(source.shape), "no such dimension")
+        require(not source.is_open and max(self.dimensions) < len(source.shape), "no such dimension")
         return [source]
 
 
@@ -307,9 +278,8 @@ class Resizing(OfOne):
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
         (source,) = operands
         require(len(source.shape) == len(self.shape), "ranks differ")
-        require(not source.dynamic or source.shape[0] == self.shape[0], "a resized dynamic dimension")
-        require(0 not in source.shape, "nothing to read")
-        return [source.with_shape(self.shape)]
+        require(not source.is_empty, "nothing to read")
+        return [Tensor.of(self.shape)]
 
 
 @dataclass(frozen=True)
@@ -335,8 +305,6 @@ class Product:
         sizes: dict[str, int] = {}
         for layout, operand in zip(self.layouts, operands, strict=True):
             require(len(layout) == len(operand.shape), "ranks differ")
-            require(operand.dynamic == operands[0].dynamic, "one dynamic, one not")
-            require(not operand.dynamic or layout[0] == self.layouts[0][0], "another dynamic dimension")
             for letter, size in zip(layout, operand.shape, strict=True):
                 require(sizes.setdefault(letter, size) == size, "sizes")
         require(not self.named or len(self.layouts[2]) == 3, "no batch of matrices")
@@ -357,16 +325,24 @@ class Pooling(OfOne):
         (source,) = operands
         sizes = dict(zip(self.layout, source.shape, strict=True))
         outputs = windows(sizes, self.window, self.strides, self.dilations)
-        return [source.with_shape([outputs.get(letter, sizes[letter]) for letter in self.layout])]
+        return [Tensor.of([outputs.get(letter, sizes[letter]) for letter in self.layout])]
 
 
 def windows(sizes: dict[str, int], window: Shape, strides: Shape, dilations: Shape) -> dict[str, int]:
     """Positions of a window per spatial dimension, "0", "1" and so on."""
-    outputs = {}
-    for d, (taps, stride, dilation) in enumerate(zip(window, strides, dilations, strict=True)):
-        outputs[str(d)] = (sizes[str(d)] - dilation * (taps - 1) - 1) // stride + 1
-        require(sizes[str(d)] > dilation * (taps - 1), "a window larger than the image")
-    return outputs
+    for d, (taps, dilation) in enumerate(zip(window, dilations, strict=True)):
+        # Where the size is open there may be none.
+        least = 0 if is_open(sizes[str(d)]) else 1
+        require(sizes[str(d)] - dilation * (taps - 1) >= least, "a window larger than the image")
+    return positions(sizes, window, strides, dilations)
+
+
+def positions(sizes: dict[str, int], window: Shape, strides: Shape, dilations: Shape) -> dict[str, int]:
+    """As `windows`, of images that aren't smaller than what is between a window's ends."""
+    return {
+        str(d): (sizes[str(d)] - dilation * (taps - 1) - 1) // stride + 1
+        for d, (taps, stride, dilation) in enumerate(zip(window, strides, dilations, strict=True))
+    }
 
 
 @dataclass(frozen=True)
@@ -396,7 +372,7 @@ class Convolution:
             dict(zip(layout, operand.shape, strict=True))
             for layout, operand in zip(self.layouts, operands, strict=True)
         )
-        require(not operands[1].dynamic and operands[0].dynamic == operands[2].dynamic, "a dynamic filter")
+        require(not operands[1].is_open, "a filter of open sizes")
         kernel = tuple(filters[str(d)] for d in range(len(self.strides)))
         sizes = {letter: size for letter, size in (source | filters).items() if not letter.isdigit()}
         sizes |= windows(source, kernel, self.strides, self.dilations)

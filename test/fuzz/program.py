@@ -1,8 +1,9 @@
 """A random program as data: functions of tensors, operation by operation.
 
 Values of a function are numbered: the results of its operations in order. Blocks of loops and branches see
-the values before them, and number their own from there on. All elements are f32. The first dimension of a
-tensor may be known only at run time.
+the values before them, and number their own from there on. All elements are f32. Sizes of arguments may be
+known only at run time, and what is computed from them: a program is written in one run, and `at` of
+`open_size.py` writes it in another.
 
 `repr` of a program is Python that builds it again; `building.py` builds it as MLIR, `evaluation.py` says what
 it computes.
@@ -14,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import operations as o
+from open_size import is_open
 from operations import Convolution, Input
 from tensors import Tensor, require
 
@@ -71,7 +73,7 @@ class Call:
         return self.sources
 
     def infer(self, operands: Sequence[Tensor]) -> list[Tensor]:
-        taken = [Tensor(each.shape, each.dynamic) for each in self.function.inputs]
+        taken = [Tensor(each.shape) for each in self.function.inputs]
         require(list(operands) == taken, "other arguments")
         return function_types(self.function)
 
@@ -101,12 +103,20 @@ Operation = (
 )
 
 
+Run = tuple[tuple[str, int], ...]
+"""Open sizes by name, and their values when a function is called."""
+
+
 @dataclass(frozen=True)
 class Function:
     operations: tuple[Operation, ...]
     results: tuple[int, ...]
     output_argument: bool = False
     """Whether the first result is written to memory that the caller hands over."""
+    other_runs: tuple[Run, ...] = ()
+    """Beside the one that it is written in."""
+    sizes_of_arguments: bool = False
+    """Whether sizes are computed from those of arguments, rather than of what is nearest."""
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -127,8 +137,8 @@ def infer(operation: Operation, types: Sequence[Tensor]) -> list[Tensor]:
     require(all(0 <= operand < len(types) for operand in operation.operands), "a value before it is defined")
     results = operation.infer([types[operand] for operand in operation.operands])
     for result in results:
-        sizes = result.shape[1:] if result.dynamic else result.shape
-        require(min(sizes, default=1) >= 1, "a dimension of size 0")
+        for size in result.shape:
+            require(size >= (0 if is_open(size) else 1), "a size that is too small")
     if isinstance(operation, Loop):
         yielded = infer_block(operation.body, [*types, *results])
         require(yielded == results, "the state of a loop changes its type")

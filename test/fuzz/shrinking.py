@@ -47,6 +47,11 @@ def _smaller(program: p.Program) -> Iterator[p.Program]:
 def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
     if function.output_argument:
         yield replace(function, output_argument=False)
+    if function.other_runs:
+        yield replace(function, other_runs=())
+    if len(function.other_runs) > 1:
+        for run in function.other_runs:
+            yield replace(function, other_runs=(run,))
     if len(function.results) > 1:
         for result in function.results:
             yield without_unused(replace(function, results=(result,)))
@@ -64,7 +69,7 @@ def _smaller_functions(function: p.Function) -> Iterator[p.Function]:
             continue
         of = types[starts[number]]
         operations = list(function.operations)
-        operations[number] = o.Input(of.shape, of.dynamic)
+        operations[number] = o.Input(of.shape)
         smaller = without_unused(replace(function, operations=tuple(operations)))
         if len(smaller.operations) < len(function.operations):
             cuts.append(smaller)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 import operations as o
@@ -27,24 +28,26 @@ from draw_layers import (
     transposition,
 )
 from hypothesis import strategies as st
+from open_size import at, named
 from shrinking import used_values
-from tensors import Tensor
+from tensors import InvalidProgramError, Tensor
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> p.Program:
+def programs(draw: st.DrawFn, only_open: bool = False) -> p.Program:
+    """`only_open` says whether all functions have images of open sizes."""
     # Compiling a program costs more than compiling one more function of it.
     count = draw(st.sampled_from((1, 4, 4, 6, 8)))
-    drawn = [draw(functions()) for _ in range(count)]
+    drawn = [draw(functions(only_open)) for _ in range(count)]
     # IREE 3.13 fails on functions of dynamic sizes that are called: "operation's operand is unlinked".
-    callable_ = [each for each in drawn if not each.output_argument and not _is_dynamic(each)]
+    callable_ = [each for each in drawn if not each.output_argument and not _is_open(each)]
     if callable_ and draw(st.integers(0, 2)) == 2:
         drawn.append(draw(callers(draw(st.sampled_from(callable_)))))
     return p.Program(tuple(drawn))
 
 
-def _is_dynamic(function: p.Function) -> bool:
-    return any(each.dynamic for each in function.inputs)
+def _is_open(function: p.Function) -> bool:
+    return any(Tensor(each.shape).is_open for each in function.inputs)
 
 
 @st.composite
@@ -70,12 +73,12 @@ def callers(draw: st.DrawFn, callee: p.Function) -> p.Function:
 
 
 @st.composite
-def functions(draw: st.DrawFn) -> p.Function:
+def functions(draw: st.DrawFn, only_open: bool) -> p.Function:
     rank = draw(st.sampled_from([2, 2, 2, 1, 3]))
     spatial = "".join(map(str, range(rank)))
     layouts = [f"n{spatial}c", f"nc{spatial}"]
-    dynamic = draw(st.integers(0, 3)) == 3
-    batch = draw(st.sampled_from((1, 2, 3, 1, 2, 3, 0) if dynamic else (1, 2, 3)))
+    open_letters = draw(_open_letters(spatial, only_open))
+    batch = draw(st.sampled_from((1, 2, 3, 1, 2, 3, 0) if "n" in open_letters else (1, 2, 3)))
     size = [draw(st.integers(1, (40, 14, 7)[rank - 1])) for _ in range(rank)]
     channels = draw(st.one_of(st.integers(1, 8), st.sampled_from([16, 17, 24, 32, 33, 64])))
     while batch * prod(size) * channels > MAX_TENSOR:
@@ -83,15 +86,62 @@ def functions(draw: st.DrawFn) -> p.Function:
         size = [(extent + 1) // 2 for extent in size]
     layout = draw(st.sampled_from(layouts))
     sizes = {"n": batch, "c": channels} | {str(d): extent for d, extent in enumerate(size)}
-    image = Tensor(tuple(sizes[letter] for letter in layout), dynamic)
+    sizes |= {letter: named(SIZE_NAMES[letter], sizes[letter]) for letter in open_letters}
+    image = Tensor.of(sizes[letter] for letter in layout)
     steps = draw(st.sampled_from((ONLY_CONVOLUTIONS, ONLY_CONVOLUTIONS, ANY_STEPS, WITH_ATTENTION)))
     draft = Draft(draw, [], only_convolutions=steps == ONLY_CONVOLUTIONS)
-    current = [Image(draft.add(o.Input(image.shape, image.dynamic)), layout)]
+    current = [Image(draft.add(o.Input(image.shape)), layout)]
     for _ in range(draw(st.sampled_from((1, 2, 4, 4, 6)))):
         _step(draft, current, steps)
     results = _results(draft)
-    output_argument = draw(st.integers(0, 5)) == 5 and not draft.types[results[0]].dynamic
-    return p.Function(tuple(draft.operations), results, output_argument)
+    output_argument = draw(st.integers(0, 5)) == 5 and not draft.types[results[0]].is_open
+    function = p.Function(tuple(draft.operations), results, output_argument)
+    if not open_letters:
+        return function
+    names = [SIZE_NAMES[letter] for letter in open_letters]
+    runs = draw(_runs(names, (RUN_SIZES, RUN_SIZES[:-5], RUN_SIZES[:-9])[rank - 1]))
+    function = replace(function, sizes_of_arguments=draw(st.booleans()))
+    return replace(function, other_runs=tuple(run for run in runs if _fits(function, run)))
+
+
+SIZE_NAMES = {"n": "batch", "0": "first size", "1": "second size", "2": "third size"}
+RUN_SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 17, 23, 31, 37, 64, 97)
+"""Of a dimension of an image: below a tile and a register block, primes, and more than is expected."""
+MAX_RUN_TENSOR = 4 * MAX_TENSOR
+
+
+@st.composite
+def _open_letters(draw: st.DrawFn, spatial: str, only_open: bool) -> list[str]:
+    """The dimensions whose size is open: none, the batch, or any of them."""
+    kinds = ("sizes", "sizes", "sizes") if only_open else ("none", "none", "batch", "sizes")
+    kind = draw(st.sampled_from(kinds))
+    if kind == "sizes":
+        chosen = draw(st.lists(st.sampled_from(spatial), min_size=1, unique=True).map(sorted))
+        return [*chosen, *(["n"] if draw(st.integers(0, 2)) == 2 else [])]
+    return ["n"] if kind == "batch" else []
+
+
+@st.composite
+def _runs(draw: st.DrawFn, names: Sequence[str], sizes: Sequence[int]) -> list[p.Run]:
+    """Runs to be tried; dimensions of no elements are rare."""
+
+    def run() -> p.Run:
+        return tuple(
+            (name, draw(st.sampled_from((0, 1, 2, 3, 5) if name == "batch" else (*sizes, *sizes[-4:], 0))))
+            for name in names
+        )
+
+    return [run() for _ in range(4)]
+
+
+def _fits(function: p.Function, run: p.Run) -> bool:
+    """Whether a function is defined in a run, and its tensors are small."""
+    types: list[Tensor] = []
+    try:
+        p.infer_block(at(function, dict(run)), types)
+    except InvalidProgramError:
+        return False
+    return max(of.element_count for of in types) <= MAX_RUN_TENSOR
 
 
 def _results(draft: Draft) -> tuple[int, ...]:

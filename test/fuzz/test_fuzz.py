@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from guarded import GuardedArray
 from guest import Guest, NoGuestError
 from host import HAS_AVX512
 from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from open_size import at, named
 from operations import (
     Broadcast,
     Collapse,
@@ -159,10 +162,10 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
             (
                 Function(
                     (
-                        Input((1, 4, 5, 8), dynamic=True),
+                        Input((named("batch", 1), 4, 5, 8)),
                         Input((16, 4, 1, 1)),
                         o.Constant((), 96),
-                        o.Broadcast(2, (1, 16, 5, 4), (0, 1, 2, 3), dynamic=True),
+                        o.Broadcast(2, (named("batch", 1), 16, 5, 4), (0, 1, 2, 3)),
                         Convolution(0, 1, 3, ("nc01", "fc01", "nf01"), (1, 2), (1, 1), named=True),
                     ),
                     (4,),
@@ -390,15 +393,59 @@ def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
     assert json.loads(output.read_text())["campaign"]["seconds"] == 600
 
 
+@pytest.mark.parametrize("only_open", [False, True])
 @settings(
     max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(program=programs().filter(_is_quick), configuration=configurations(RUNNABLE))
+@given(data=st.data(), configuration=configurations(RUNNABLE))
 @pytest.mark.wide
-def test_random_programs(program: Program, configuration: Configuration, checker: Checker) -> None:
+def test_random_programs(
+    only_open: bool, data: st.DataObject, configuration: Configuration, checker: Checker
+) -> None:
+    program = data.draw(programs(only_open).filter(_is_quick))
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
     assert finding is None
+
+
+OPEN = Function(
+    (
+        Input((named("batch", 2), 3, named("height", 5), 6)),
+        Pad(0, (0, 0, 1, 1), (0, 0, 1, 1), 0.0),
+        Constant((4, 3, 3, 3), 7),
+        Fill(0.0, (named("batch", 2), 4, (named("height", 5) - 1) // 2 + 1, 6)),
+        Convolution(1, 2, 3, ("nc01", "fc01", "nf01"), (2, 1), (1, 1), named=True),
+    ),
+    (4,),
+    other_runs=((("batch", 1), ("height", 17)), (("batch", 0), ("height", 1))),
+)
+
+
+@pytest.mark.parametrize("sizes_of_arguments", [False, True])
+def test_all_runs_are_checked(sizes_of_arguments: bool, checker: Checker) -> None:
+    function = replace(OPEN, sizes_of_arguments=sizes_of_arguments)
+    outcome = checker.check(Program((function,)), PREDICTED, with_stock=False)
+    assert outcome.finding is None
+    assert (outcome.counts["results"], outcome.counts["kernels"]) == (3, 1)
+
+
+def test_a_run_with_a_finding_is_kept() -> None:
+    def is_tall(program: Program) -> bool:
+        return any(("height", 17) in run for function in program.functions for run in function.other_runs)
+
+    (left,) = shrink(Program((OPEN, replace(OPEN, output_argument=False))), is_tall).functions
+    assert left.other_runs == OPEN.other_runs[:1]
+
+
+def test_sizes_that_are_the_same_in_all_runs_are_equal() -> None:
+    height = named("height", 9)
+    assert (height + 2 - 3) // 2 + 1 == (height + 1) // 2 and (2 * height + 3) // 2 == height + 1
+    assert height - height == 0 and (height + 7) - height == 7
+    assert height // 2 != named("height", 9) // 3 and height != 9 and height > 8
+    size = (height * 3 // 4 + 2) // 5 - 1
+    assert eval(repr(size)) == size and pickle.loads(pickle.dumps(size)) == size
+    for other in (0, 1, 8, 31):
+        assert int(at(size, {"height": other})) == (other * 3 // 4 + 2) // 5 - 1
 
 
 def test_a_wrong_result_is_found_and_shrunk() -> None:
