@@ -72,12 +72,22 @@ class PixelBlocks:
 
     def column(self, pixels: PixelBlock, column: Index) -> tuple[Index, Condition]:
         """An input column of a block of pixels, moved into the image, and whether it exists."""
-        if pixels.is_inside:
+        if pixels.is_inside or self._is_between(column):
             return column, Condition(True)
         first = pixels.start * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
         position = first + column
         exists = position.within(pixels.sized.input_size[-1])
         return select_index(exists, position, 0) - first, exists
+
+    def _is_between(self, column: Index) -> bool:
+        """Whether a column of any block is neither left nor right of the image, however long rows are.
+
+        Columns count from that of the first tap of the block's first output. As many of the first ones as
+        there is padding may lie before the image, and of the last ones behind it.
+        """
+        if column.known is None:
+            return False
+        return self.shape.padding_low[-1] <= column.known <= self._reach - self.shape.padding_high[-1]
 
     def taps_inside(self, sized: SizedShape, dimension: int, output: Index) -> tuple[Index, Index]:
         """The first tap of an outer dimension that reads the image for an output, and how many do."""
