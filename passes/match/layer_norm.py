@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
-from iree.winograd.passes.match.rows import combined_with_rows, is_reduced, with_body
+from iree.winograd.passes.match.rows import combined_with_rows, is_reduced, row_values, with_body
 from iree.winograd.passes.match.sizes import is_dynamic
 
 
@@ -36,7 +36,7 @@ class LayerNorm:
 def is_normalization(operation: ir.Operation) -> bool:
     """Whether `operation` reads an inverse root, as the one that `match_layer_norm` takes does."""
     return operation.name in ("linalg.generic", "linalg.mul") and any(
-        _with_constant(source, ["math.rsqrt"]) is not None for source in map(_row_values, operation.operands)
+        _with_constant(source, ["math.rsqrt"]) is not None for source in map(row_values, operation.operands)
     )
 
 
@@ -78,11 +78,11 @@ def _centred_source(differences: ir.Value) -> ir.Value | None:
 def _epsilon_of(inverse: ir.Value, source: ir.Value) -> float | None:
     """What is added to the variance of the rows of `source`, of whose sum `inverse` is the inverse root."""
     root = _with_constant(inverse, ["math.rsqrt"])
-    added = None if root is None else _with_constant(_row_values(root[0]), ["arith.addf"])
+    added = None if root is None else _with_constant(row_values(root[0]), ["arith.addf"])
     if added is None or added[1] is None:
         return None
     variance, epsilon = added
-    sums = _divided_by_length(_row_values(variance), source)
+    sums = _divided_by_length(row_values(variance), source)
     reduction = None if sums is None else defining_operation(sums)
     if reduction is None or sums is None:
         return None
@@ -112,7 +112,7 @@ def _divided_by_length(mean: ir.Value, source: ir.Value) -> ir.Value | None:
     """The sums of the rows of `source` that `mean` is, divided by their length."""
     divided = _with_constant(mean, ["arith.divf"])
     length = ir.RankedTensorType(source.type).shape[-1]
-    return _row_values(divided[0]) if divided is not None and divided[1] == length else None
+    return row_values(divided[0]) if divided is not None and divided[1] == length else None
 
 
 def _with_constant(value: ir.Value, body: list[str]) -> tuple[ir.Value, float | None] | None:
@@ -130,13 +130,6 @@ def _with_constant(value: ir.Value, body: list[str]) -> tuple[ir.Value, float | 
     if None in constants:
         return None
     return elementwise.inputs[0], constants[0] if constants else None
-
-
-def _row_values(value: ir.Value) -> ir.Value:
-    """The tensor that holds them, before dimensions of one element were added to it."""
-    if not isinstance(value.type, ir.RankedTensorType):
-        return value
-    return broadcast_source(value, ir.AffineMap.get_identity(value.type.rank))[0]
 
 
 def _applied_to_rows(operation: ir.Operation, name: str) -> tuple[ir.Value | None, ir.Operation]:

@@ -43,7 +43,25 @@ def combined_with_reduced(operation: ir.Operation, body: list[str]) -> Combined 
     dimension = reduced_dimension(reduced_map)
     if whole != identity or dimension is None:
         return None
-    return Combined(elementwise.inputs[0], reduced, dimension)
+    return Combined(elementwise.inputs[0], _with_units(reduced), dimension)
+
+
+def row_values(value: ir.Value) -> ir.Value:
+    """The tensor that holds them, before dimensions of one element were added to it, or left out."""
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    return _with_units(broadcast_source(value, ir.AffineMap.get_identity(value.type.rank))[0])
+
+
+def _with_units(value: ir.Value) -> ir.Value:
+    """The tensor that `value` is without some dimensions of one element."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "tensor.collapse_shape":
+        return value
+    source = operation.operands[0]
+    kept, before = ([size for size in each.type.shape if size != 1] for each in (value, source))
+    # Neighbours that are merged leave another list of sizes.
+    return source if kept == before else value
 
 
 def with_body(operation: ir.Operation, names: list[str]) -> Elementwise | None:

@@ -160,6 +160,88 @@ util.global private @device = #hal.device.target<"local", [
 ]> : !hal.device
 
 #whole = affine_map<(n, r, c) -> (n, r, c)>
+#rows = affine_map<(n, r, c) -> (n, r)>
+#kept = affine_map<(n, r, c) -> (n, r, 0)>
+#column = affine_map<(n, r, c) -> (c)>
+
+// As ONNX's operator comes: means and roots lose their last dimension, and are spread over the rows.
+// CHECK-LABEL: func.func @spread
+// CHECK-SAME: (%[[X:.*]]: tensor<2x30x48xf32>)
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_layer_norm_30x48::@winograd_layer_norm_30x48(%[[X]])
+// CHECK: return %[[Y]]
+func.func @spread(%x: tensor<2x30x48xf32>) -> tensor<2x30x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %length = arith.constant 4.8e1 : f32
+  %epsilon = arith.constant 1.0e-5 : f32
+  %e = tensor.empty() : tensor<2x30x48xf32>
+  %er = tensor.empty() : tensor<2x30x1xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%er : tensor<2x30x1xf32>) -> tensor<2x30x1xf32>
+  %sum = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%x : tensor<2x30x48xf32>) outs(%zeros : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %m = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%sum : tensor<2x30x1xf32>) outs(%er : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %mc = tensor.collapse_shape %m [[0], [1, 2]] : tensor<2x30x1xf32> into tensor<2x30xf32>
+  %ms = linalg.generic {indexing_maps = [#rows, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%mc : tensor<2x30xf32>) outs(%e : tensor<2x30x48xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x30x48xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x, %ms : tensor<2x30x48xf32>, tensor<2x30x48xf32>) outs(%e : tensor<2x30x48xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %r = arith.subf %in, %of : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x48xf32>
+  %q = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d, %d : tensor<2x30x48xf32>, tensor<2x30x48xf32>) outs(%e : tensor<2x30x48xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %r = arith.mulf %in, %of : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x48xf32>
+  %qs = linalg.generic {indexing_maps = [#whole, #kept], iterator_types = ["parallel", "parallel", "reduction"]} ins(%q : tensor<2x30x48xf32>) outs(%zeros : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %out : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %v = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%qs : tensor<2x30x1xf32>) outs(%er : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.divf %in, %length : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %ve = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%v : tensor<2x30x1xf32>) outs(%er : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = arith.addf %in, %epsilon : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %i = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%ve : tensor<2x30x1xf32>) outs(%er : tensor<2x30x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %r = math.rsqrt %in : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x1xf32>
+  %ic = tensor.collapse_shape %i [[0], [1, 2]] : tensor<2x30x1xf32> into tensor<2x30xf32>
+  %is = linalg.generic {indexing_maps = [#rows, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%ic : tensor<2x30xf32>) outs(%e : tensor<2x30x48xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x30x48xf32>
+  %n = linalg.generic {indexing_maps = [#whole, #whole, #whole], iterator_types = ["parallel", "parallel", "parallel"]} ins(%d, %is : tensor<2x30x48xf32>, tensor<2x30x48xf32>) outs(%e : tensor<2x30x48xf32>) {
+  ^bb0(%in: f32, %of: f32, %out: f32):
+    %r = arith.mulf %in, %of : f32
+    linalg.yield %r : f32
+  } -> tensor<2x30x48xf32>
+  return %n : tensor<2x30x48xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#whole = affine_map<(n, r, c) -> (n, r, c)>
 #kept = affine_map<(n, r, c) -> (n, r, 0)>
 #column = affine_map<(n, r, c) -> (c)>
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
@@ -14,6 +17,7 @@ Array = npt.NDArray[np.float32]
 Exact = npt.NDArray[np.float64]
 
 UNIT_ROUNDOFF = 2.0**-24
+FLOAT = onnx.TensorProto.FLOAT
 
 
 def layer_norm(length: int, affine: bool) -> torch.nn.LayerNorm:
@@ -72,6 +76,24 @@ def test_layer_normalization_of_rows(target: str, shape: tuple[int, ...], affine
     compiled = compile(imported, target=target, threads=2, strict=True)
     assert b"winograd_layer_norm" in compiled
     expect_exact(layer, x, np.asarray(iree.winograd.load(compiled, threads=2)(x)))
+
+
+def test_onnx_operator(tmp_path: Path) -> None:
+    """Its means and roots have as many dimensions as rows have, and are spread over them."""
+    layer = layer_norm(21, affine=True)
+    x = np.random.default_rng(0).normal(size=(2, 5, 21)).astype(np.float32)
+    image, result = (onnx.helper.make_tensor_value_info(name, FLOAT, x.shape) for name in "xy")
+    parameters = [
+        onnx.numpy_helper.from_array(each.detach().numpy(), name) for name, each in layer.named_parameters()
+    ]
+    node = onnx.helper.make_node("LayerNormalization", ["x", "weight", "bias"], ["y"], epsilon=layer.eps)
+    graph = onnx.helper.make_graph([node], "main", [image], [result], parameters)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "model.onnx")
+    imported = iree.winograd.import_onnx(tmp_path / "model.onnx")
+    compiled = compile(imported, target="cpu", threads=1, strict=True)
+    assert b"winograd_layer_norm" in compiled
+    expect_exact(layer, x, np.asarray(iree.winograd.load(compiled, threads=1)(x)))
 
 
 def test_a_batch_known_at_run_time() -> None:
