@@ -6,7 +6,7 @@ They are all of images, and every other one of sounds and films, whose convoluti
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 from typing import Any
@@ -15,6 +15,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from agreement import expect_within
 from conformance import (
     Compiled,
     compile_rewritten,
@@ -22,6 +23,9 @@ from conformance import (
     expect_stock_failure,
     split_failures,
 )
+from half_precision import ROUNDOFF, SMALLEST
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
+from wide import wide_combinations
 
 OPERATIONS = [f"nn.functional.{kind}{rank}d" for kind in ("conv", "conv_transpose") for rank in (1, 2, 3)]
 
@@ -40,6 +44,11 @@ class Sample:
     def __call__(self, image: torch.Tensor, filters: torch.Tensor) -> torch.Tensor:
         return self.function(image, filters, self.bias, **self.options)
 
+    def in_type(self, type_: torch.dtype) -> Sample:
+        """The same of numbers that are rounded to a type."""
+        bias = None if self.bias is None else self.bias.to(type_)
+        return replace(self, image=self.image.to(type_), filters=self.filters.to(type_), bias=bias)
+
     def check(self, actual: np.ndarray, compiled: Compiled) -> None:
         bias = None if self.bias is None else self.bias.double()
         expected = self.function(self.image.double(), self.filters.double(), bias, **self.options)
@@ -49,6 +58,12 @@ class Sample:
         bound = compiled.error_bound(tuple(kernel), inputs, outputs, inputs // groups)
         scale = float(self.image.abs().max() * self.filters.abs().max())
         largest = inputs // groups * prod(kernel) * scale + (0 if bias is None else float(bias.abs().max()))
+        if self.image.dtype != torch.float32:
+            # Sums are in float32 and rounded when they are complete.
+            least = ROUNDOFF[self.image.dtype] * expected.abs() + SMALLEST[self.image.dtype]
+            bound += 2 * UNIT_ROUNDOFF["float32"] * largest / scale
+            expect_within(actual, expected.numpy(), least.numpy() + bound * scale)
+            return
         expect_agreement(actual, expected.numpy(), bound * scale, largest)
 
 
@@ -92,6 +107,27 @@ def test_constant_filters(name: str) -> None:
         _check(samples, compiled, [sample.image for sample in samples])
 
 
+@pytest.mark.parametrize(
+    ("name", "type_", "step"),
+    [
+        ("nn.functional.conv2d", torch.float16, 8),
+        *wide_combinations(
+            [
+                ("nn.functional.conv2d", torch.bfloat16, 1),
+                ("nn.functional.conv_transpose2d", torch.float16, 1),
+            ]
+        ),
+    ],
+    ids=str,
+)
+def test_half_precision(name: str, type_: torch.dtype, step: int) -> None:
+    samples = [sample.in_type(type_) for sample in _samples(name)[::step]]
+    compilable, failing = split_failures(samples, lambda batch: compile_rewritten(_import(batch), threads=1))
+    for batch, compiled in compilable:
+        _check(batch, compiled, [sample.image for sample in batch])
+    assert len(failing) <= len(samples) / 2, "too few samples compile for the test to tell anything"
+
+
 @pytest.mark.wide
 @pytest.mark.parametrize("name", [NAMES[1]])
 def test_filters_known_at_run_time_and_tiles_of_2(name: str) -> None:
@@ -106,7 +142,7 @@ def _check(samples: Sequence[Sample], compiled: Compiled, arguments: Sequence[to
     if len(samples) == 1:
         results = (results,)
     for sample, result in zip(samples, results, strict=True):
-        sample.check(np.asarray(result), compiled)
+        sample.check(np.asarray(torch.as_tensor(result).float()), compiled)
 
 
 @cache

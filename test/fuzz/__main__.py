@@ -8,7 +8,8 @@ import signal
 import sys
 
 from campaign import Campaign, run_campaign
-from configuration import TARGETS
+from configuration import DRAWN_NUMBERS, TARGETS
+from number_types import NUMBER_TYPES
 
 UNITS = {"": 1, "s": 1, "min": 60, "h": 3600}
 
@@ -27,6 +28,11 @@ def main() -> int:
     parser.add_argument(
         "--targets", default="avx512,amx,avx2,sse", help=f"separated by commas, of {', '.join(TARGETS)}"
     )
+    parser.add_argument(
+        "--numbers",
+        default=",".join(DRAWN_NUMBERS),
+        help=f"what tensors hold, drawn from these separated by commas, of {', '.join(NUMBER_TYPES)}",
+    )
     parser.add_argument("--output", default=None, help="a file for what was found, as JSON")
     parser.add_argument(
         "--stock-every", type=int, default=20, help="one in so many programs is compared with IREE alone, too"
@@ -37,11 +43,16 @@ def main() -> int:
     for target in targets:
         if target not in TARGETS:
             parser.error(f"unknown target {target!r}")
+    numbers = arguments.numbers.split(",")
+    for name in numbers:
+        if name not in NUMBER_TYPES:
+            parser.error(f"unknown numbers {name!r}")
     campaign = Campaign(
         arguments.jobs,
         arguments.seconds,
         arguments.seed,
         tuple(targets),
+        tuple(numbers),
         arguments.stock_every,
         arguments.only_open,
     )

@@ -16,6 +16,8 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.slices import extracted, inserted, padded
 from iree.winograd.passes.build.tensors import index_constant
+from narrowing import narrow
+from number_types import NUMBER_TYPES, NumberType
 from open_size import is_open
 from size_building import SizeBuilder
 from tensors import Shape, Tensor
@@ -54,8 +56,8 @@ POOLINGS: Mapping[str, str] = {
 LOWEST = -3.4028234663852886e38
 
 
-def build(program: p.Program, context: ir.Context) -> ir.Module:
-    """The module of `program`, its functions `f0`, `f1` and so on."""
+def build(program: p.Program, context: ir.Context, numbers: NumberType = NUMBER_TYPES["f32"]) -> ir.Module:
+    """The module of `program`, its functions `f0`, `f1` and so on, on tensors of `numbers`."""
     context.load_all_available_dialects()
     with context, ir.Location.unknown():
         module = ir.Module.create()
@@ -67,6 +69,7 @@ def build(program: p.Program, context: ir.Context) -> ir.Module:
                 called.attributes["noinline"] = ir.UnitAttr.get()
             for number, function in enumerate(program.functions):
                 _build_function(public_name(number), function)
+        narrow(module.operation, numbers)
         module.operation.verify()
         return module
 

@@ -42,6 +42,7 @@ class Campaign:
     seconds: float
     seed: int
     targets: tuple[str, ...]
+    numbers: tuple[str, ...]
     stock_every: int
     only_open: bool = False
     """Whether all functions have images of open sizes."""
@@ -185,7 +186,9 @@ class _Job:
             suppress_health_check=list(HealthCheck),
             phases=[Phase.generate],
         )
-        @given(programs(self.campaign.only_open), configurations(list(self.campaign.targets)))
+        @given(
+            programs(self.campaign.only_open), configurations(self.campaign.targets, self.campaign.numbers)
+        )
         def check(program: p.Program, configuration: Configuration) -> None:
             if time.monotonic() > self.deadline:
                 raise _TimeIsOver

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache, lru_cache, partial
+from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any
 
 import iree.winograd
@@ -32,6 +33,7 @@ from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
+from number_types import NUMBER_TYPES, NumberType
 from open_size import at, in_numbers
 from tensors import InvalidProgramError, Tensor
 
@@ -101,10 +103,13 @@ def check(program: p.Program, configuration: Configuration, with_stock: bool) ->
 
     `with_stock` says whether IREE alone has to agree as well; where something is wrong, it always is asked.
     """
-    source = bytecode(program)
+    if not p.convolutions(program):
+        # IREE computes it, in half precision with sums in that.
+        configuration = in_single_precision(configuration)
     counts: Counter[str] = Counter(programs=1)
+    counts[f"programs of {configuration.numbers}"] += 1
     with chosen_implementations(configuration) as decisions:
-        compiled = _compile(source, configuration)
+        compiled = _compile(program, configuration)
     errors = {}
     for decision in decisions:
         for name in decision.names:
@@ -119,25 +124,24 @@ def check(program: p.Program, configuration: Configuration, with_stock: bool) ->
         counts[f"convolutions {''.join(sorted(set(convolution.layouts[1])))}"] += 1
     counts["products"] += len(p.products(program))
     counts["products by a kernel"] += len(set(_PRODUCT_KERNEL.findall(compiled)))
-    stock = _compile_stock(source, configuration) if with_stock else None
+    # In half precision it sums in that, and can't compile all.
+    with_stock = with_stock and configuration.number_type.is_computed
+    stock = _compile_stock(program, configuration) if with_stock else None
     for number, function in enumerate(program.functions):
         counts["functions of open sizes"] += any(Tensor(each.shape).is_open for each in function.inputs)
         for run in _runs(function):
-            arguments = function_arguments(run)
-            expected = expected_results(run, number, arguments, errors)
+            try:
+                expected = _check_results(run, number, errors, configuration, compiled)
+            except FindingError as wrong:
+                _blame_stock(program, run, number, errors, configuration, wrong)
+                raise
             for result in expected:
                 counts["results"] += 1
                 counts["uninformative results"] += not _is_informative(result)
-            check_results = partial(_check_results, run, number, arguments, expected, configuration)
-            try:
-                check_results(compiled)
-            except FindingError as wrong:
-                _blame_stock(source, configuration, check_results, wrong)
-                raise
             if stock is not None:
                 counts["results compared with IREE alone"] += len(expected)
                 try:
-                    check_results(stock)
+                    _check_results(run, number, errors, configuration, stock)
                 except FindingError as wrong:
                     raise StockWrongError(str(wrong)) from None
     return counts
@@ -154,56 +158,75 @@ def _runs(function: p.Function) -> Iterator[p.Function]:
             yield in_numbers(run)
 
 
+def in_single_precision(configuration: Configuration) -> Configuration:
+    """The same for the program in f32."""
+    return replace(configuration, numbers="f32")
+
+
 def _check_results(
     function: p.Function,
     number: int,
-    arguments: Sequence[Array],
-    expected: Sequence[Bounded],
+    errors: dict[str, float],
     configuration: Configuration,
     compiled: bytes,
-) -> None:
-    compare(_run(compiled, function, number, arguments, configuration), expected, number)
+) -> list[Bounded]:
+    """What `function` should compute in this run, which what it computes is compared with."""
+    numbers = configuration.number_type
+    arguments = function_arguments(function, numbers)
+    expected = expected_results(function, number, arguments, errors, numbers)
+    results = _run(compiled, function, number, arguments, configuration)
+    compare([numbers.numbers(each) for each in results], expected, number, numbers.largest)
+    return expected
 
 
 def _blame_stock(
-    source: bytes, configuration: Configuration, check_results: Callable[[bytes], None], wrong: FindingError
+    program: p.Program,
+    run: p.Function,
+    number: int,
+    errors: dict[str, float],
+    configuration: Configuration,
+    wrong: FindingError,
 ) -> None:
-    """Raise StockWrongError where IREE alone goes wrong, too."""
+    """Raise StockWrongError where IREE alone goes wrong on the program in f32, too."""
+    configuration = in_single_precision(configuration)
     try:
-        stock = _compile_stock(source, configuration)
+        stock = _compile_stock(program, configuration)
     except StockFailedError:
         return
     try:
-        check_results(stock)
+        _check_results(run, number, errors, configuration, stock)
     except FindingError as also:
         raise StockWrongError(f"{also}; with this project: {wrong.kind}: {wrong}") from None
 
 
 def check_stock(program: p.Program, configuration: Configuration) -> Counter[str]:
-    """Check `program` as IREE alone compiles it."""
-    compiled = _compile_stock(bytecode(program), configuration)
+    """Check `program`, in f32, as IREE alone compiles it."""
+    configuration = in_single_precision(configuration)
+    compiled = _compile_stock(program, configuration)
     for number, function in enumerate(program.functions):
         for run in _runs(function):
-            arguments = function_arguments(run)
-            expected = expected_results(run, number, arguments, {})
-            _check_results(run, number, arguments, expected, configuration, compiled)
+            _check_results(run, number, {}, configuration, compiled)
     return Counter()
 
 
-def bytecode(program: p.Program) -> bytes:
+def bytecode(program: p.Program, numbers: NumberType) -> bytes:
     with ir.Context() as context:
         file = io.BytesIO()
-        build(program, context).operation.write_bytecode(file)
+        build(program, context, numbers).operation.write_bytecode(file)
         return file.getvalue()
 
 
-def function_arguments(function: p.Function) -> list[Array]:
+def function_arguments(function: p.Function, numbers: NumberType) -> list[Array]:
     generator = np.random.default_rng(0)
-    return [generator.standard_normal(each.shape).astype(np.float32) for each in function.inputs]
+    return [numbers.stored(generator.standard_normal(each.shape)) for each in function.inputs]
 
 
 def expected_results(
-    function: p.Function, number: int, arguments: Sequence[Array], errors: dict[str, float]
+    function: p.Function,
+    number: int,
+    arguments: Sequence[Array],
+    errors: dict[str, float],
+    numbers: NumberType,
 ) -> list[Bounded]:
     def error_of(label: str, convolution: o.Convolution, filter_shape: Sequence[int]) -> float:
         sizes = dict(zip(convolution.layouts[1], filter_shape, strict=True))
@@ -212,7 +235,8 @@ def expected_results(
         # Of equal convolutions IREE keeps one, with its name.
         return max(errors.get(label, max(errors.values(), default=0.0)), direct)
 
-    return evaluate(function, public_name(number), [np.float64(argument) for argument in arguments], error_of)
+    given = list(map(numbers.numbers, arguments))
+    return evaluate(function, public_name(number), given, error_of, numbers)
 
 
 def _kernel(decision: Decision) -> object:
@@ -240,7 +264,7 @@ def _predicted_error(decision: Decision) -> float:
     return float(errors.max())
 
 
-def _compile(source: bytes, configuration: Configuration) -> bytes:
+def _compile(program: p.Program, configuration: Configuration) -> bytes:
     options = WinogradOptions(
         strict=True,
         threads=configuration.threads,
@@ -249,17 +273,18 @@ def _compile(source: bytes, configuration: Configuration) -> bytes:
         size_hint=configuration.size_hint,
     )
     try:
-        return _compile_with(source, configuration, options)
+        return _compile_with(bytecode(program, configuration.number_type), configuration, options)
     except iree.winograd.CompilationError as error:
-        _compile_stock(source, configuration)
+        _compile_stock(program, configuration)
         if any(defect in str(error) for defect in _IREE_DEFECTS):
             raise StockFailedError(str(error)) from None
         raise PassFailedError(str(error)) from None
 
 
-def _compile_stock(source: bytes, configuration: Configuration) -> bytes:
+def _compile_stock(program: p.Program, configuration: Configuration) -> bytes:
+    """The program in f32 by IREE alone, which can't compile all in half precision."""
     try:
-        return _compile_with(source, configuration, None)
+        return _compile_with(bytecode(program, NUMBER_TYPES["f32"]), configuration, None)
     except iree.winograd.CompilationError as error:
         raise StockFailedError(str(error)) from None
 
@@ -279,14 +304,20 @@ def _compile_with(source: bytes, configuration: Configuration, options: Winograd
             return bytes(output.map_memory())
 
 
-def compare(runs: Sequence[Array], expected: Sequence[Bounded], number: int) -> None:
+def compare(
+    runs: Sequence[Array],
+    expected: Sequence[Bounded],
+    number: int,
+    most: float = NUMBER_TYPES["f32"].largest,
+) -> None:
+    """`most` is the largest number that a result may be. Raises WrongResultError."""
     for index, (actual, bounded) in enumerate(zip(runs, expected, strict=True)):
         if actual.shape != bounded.value.shape:
             raise WrongResultError(f"result {index} has shape {actual.shape}, not {bounded.value.shape}")
         with np.errstate(invalid="ignore"):
             near = np.abs(actual - bounded.value) <= bounded.error
         # Where what is computed may overflow, a bound says nothing; in float64 it may be NaN then.
-        wrong = ~near & (np.abs(bounded.value) + bounded.error <= np.finfo(np.float32).max)
+        wrong = ~near & (np.abs(bounded.value) + bounded.error <= most)
         if wrong.any():
             place = tuple(map(int, np.argwhere(wrong)[0]))
             raise WrongResultError(
@@ -310,7 +341,7 @@ def _run(
     configuration: Configuration,
 ) -> list[Array]:
     """The results of the first run; others, elsewhere in memory and on more threads, have to be the same."""
-    given = [*arguments, *_outputs(function)]
+    given = [*arguments, *_outputs(function, configuration.number_type)]
     if not configuration.is_cpu:
         loaded = iree.winograd.load(compiled, configuration.target)
         with _named_failures():
@@ -335,11 +366,11 @@ OTHER_RUNS: Sequence[tuple[str, int | None, Edge]] = (
 )
 
 
-def _outputs(function: p.Function) -> list[Array]:
+def _outputs(function: p.Function, numbers: NumberType) -> list[Array]:
     """The memory for a result that its caller hands over, if it does."""
     if not function.output_argument:
         return []
-    return [np.full(p.function_types(function)[0].shape, np.nan, np.float32)]
+    return [numbers.stored(np.full(p.function_types(function)[0].shape, np.nan))]
 
 
 def _run_guarded(

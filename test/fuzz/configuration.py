@@ -1,9 +1,9 @@
-"""How a program is compiled and run: the target, and what computes its convolutions."""
+"""How a program is compiled and run: the target, its numbers, and what computes its convolutions."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -24,6 +24,7 @@ from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate
+from number_types import NUMBER_TYPES, NumberType
 
 TARGETS = {
     "avx512": "cpu:skylake-avx512",
@@ -41,6 +42,9 @@ TARGETS = {
 """By name, what `iree.winograd.compile` calls it."""
 FEATURES = {"amx": "--iree-llvmcpu-target-cpu-features=+amx-tile,+amx-bf16"}
 """The flags of targets that no processor's name tells apart: programs for AMX run without it, too."""
+
+DRAWN_NUMBERS = ("f32", "f32", "f32", "f32", "f16", "bf16")
+"""Those of a program: most findings don't depend on them, and bounds of f32 tell more."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Configuration:
     """Whether IREE's code generator does what it need not."""
     size_hint: tuple[int, ...] = ()
     """As in `WinogradOptions`."""
+    numbers: str = "f32"
+    """A name in `NUMBER_TYPES`: what its tensors hold."""
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -75,6 +81,13 @@ class Configuration:
         )
 
     @property
+    def number_type(self) -> NumberType:
+        numbers = NUMBER_TYPES[self.numbers]
+        # IREE's conversions for processors without F16C know no numbers below the least normal one.
+        is_converted = self.target == "sse" and self.numbers == "f16"
+        return replace(numbers, zero_below=2.0**-14) if is_converted else numbers
+
+    @property
     def is_cpu(self) -> bool:
         return TARGETS[self.target].startswith("cpu")
 
@@ -85,7 +98,9 @@ class Configuration:
         return processor if processor in EMULATED else None
 
 
-def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
+def configurations(
+    targets: Sequence[str], numbers: Sequence[str] = DRAWN_NUMBERS
+) -> st.SearchStrategy[Configuration]:
     return st.builds(
         Configuration,
         target=st.sampled_from(targets),
@@ -98,6 +113,7 @@ def configurations(targets: list[str]) -> st.SearchStrategy[Configuration]:
         verifies=st.sampled_from((False, False, False, True)),
         optimizes=st.sampled_from((False, False, True)),
         size_hint=st.sampled_from(((), (7,), (16,), (40,))),
+        numbers=st.sampled_from(numbers),
     )
 
 

@@ -1,4 +1,7 @@
-"""What a program computes: in float64, with a bound on the error of computing it in float32."""
+"""What a program computes: in float64, with a bound on the error of computing it in float32.
+
+Where its numbers are of half precision, it computes in float32 and rounds what each operation gives.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ import numpy.typing as npt
 import operations as o
 import program as p
 from bounded import FUNCTIONS, LEAST, ROUNDOFF, Array, Bounded, add, largest, total
+from number_types import NUMBER_TYPES, NumberType
 from tensors import Shape, Tensor
 
 MARGIN = 8
@@ -21,6 +25,10 @@ MARGIN = 8
 
 The largest of n errors is about sqrt(pi ln n) times their mean: this for a thousand million outputs.
 """
+
+
+_SUMS = (o.Convolution, o.Pooling, o.Product, o.Reduction)
+"""Operations that compute and aren't elementwise: what they give is rounded as it is complete."""
 
 
 def constant_array(constant: o.Constant) -> Array:
@@ -51,14 +59,15 @@ def evaluate(
     name: str,
     arguments: Sequence[Array],
     predicted_error: Callable[[str, o.Convolution, Sequence[int]], float],
+    numbers: NumberType = NUMBER_TYPES["f32"],
 ) -> list[Bounded]:
-    """The results of a program's function of this name, in the run that it is written in.
+    """The results of a program's function of this name, in the run that it is written in, on `numbers`.
 
     `predicted_error` says how a convolution is computed: its expected error, relative to the output, for the
     label of the convolution, the operation and the shape of the filter.
     """
-    exact = map(Bounded.exact, arguments)
-    return _Evaluation(name, exact, predicted_error).block(function, [])
+    exact = (numbers.read(Bounded.exact(argument)) for argument in arguments)
+    return _Evaluation(name, exact, predicted_error, numbers).block(function, [])
 
 
 @dataclass(frozen=True)
@@ -66,10 +75,12 @@ class _Evaluation:
     function: str
     arguments: Iterator[Bounded]
     predicted_error: Callable[[str, o.Convolution, Sequence[int]], float]
+    numbers: NumberType
 
     def block(self, block: p.Block | p.Function, values: list[Bounded]) -> list[Bounded]:
         for operation in block.operations:
-            values.extend(self.results(operation, values))
+            results = self.results(operation, values)
+            values.extend(map(self.numbers.rounded, results) if isinstance(operation, _SUMS) else results)
         return [values[result] for result in block.results]
 
     @singledispatchmethod
@@ -82,18 +93,18 @@ class _Evaluation:
 
     @results.register
     def _(self, op: o.Constant, values: list[Bounded]) -> list[Bounded]:
-        return [Bounded.exact(constant_array(op))]
+        return [self.numbers.read(Bounded.exact(self.numbers.nearest(constant_array(op))))]
 
     @results.register
     def _(self, op: o.Fill, values: list[Bounded]) -> list[Bounded]:
-        return [Bounded.exact(np.full(op.shape, np.float32(op.number), np.float64))]
+        return [Bounded.exact(np.full(op.shape, self.numbers.nearest(op.number)))]
 
     @results.register
     def _(self, op: o.Pad, values: list[Bounded]) -> list[Bounded]:
         source, widths = values[op.source], list(zip(op.low, op.high, strict=True))
         return [
             Bounded(
-                np.pad(source.value, widths, constant_values=float(np.float32(op.number))),
+                np.pad(source.value, widths, constant_values=float(self.numbers.nearest(op.number))),
                 np.pad(source.error, widths),
             )
         ]
@@ -154,12 +165,13 @@ class _Evaluation:
             if isinstance(tree, e.Argument):
                 return elements[tree.number]
             if isinstance(tree, e.Number):
-                return Bounded.exact(np.float32(tree.value))
+                return Bounded.exact(self.numbers.nearest(tree.value))
             if isinstance(tree, e.Captured):
                 return values[tree.value].mapped(lambda array: array.flat[0])
             if isinstance(tree, e.Position):
-                return Bounded.exact(np.indices(op.shape, sparse=True)[tree.dimension])
-            return FUNCTIONS[tree.operation](*map(expression, tree.operands))
+                positions = np.indices(op.shape, sparse=True)[tree.dimension]
+                return self.numbers.rounded(Bounded.exact(positions))
+            return self.numbers.rounded(FUNCTIONS[tree.operation](*map(expression, tree.operands)))
 
         return [expression(tree).mapped(lambda array: np.broadcast_to(array, op.shape)) for tree in op.body]
 
@@ -240,7 +252,7 @@ class _Evaluation:
     @results.register
     def _(self, op: p.Call, values: list[Bounded]) -> list[Bounded]:
         arguments = iter([values[source] for source in op.sources])
-        called = _Evaluation(private_name(op.function), arguments, self.predicted_error)
+        called = _Evaluation(private_name(op.function), arguments, self.predicted_error, self.numbers)
         return called.block(op.function, [])
 
 

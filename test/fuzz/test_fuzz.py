@@ -26,6 +26,7 @@ from guest import Guest, NoGuestError
 from host import HAS_AVX512
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from number_types import NUMBER_TYPES
 from open_size import at, named
 from operations import (
     Broadcast,
@@ -47,7 +48,7 @@ from operations import (
 from program import Call, Function, Program
 from shrinking import shrink
 from strategies import programs
-from wide import sampled
+from wide import sampled, wide
 
 PREDICTED = Configuration(
     "avx512" if HAS_AVX512 else "avx2", threads=1, output_tile=None, implementation_seed=None
@@ -304,6 +305,30 @@ def checker() -> Iterator[Checker]:
 @pytest.mark.parametrize("name", sampled(FOUND, list(FOUND)[:1]))
 def test_what_was_found_is_mended(name: str, checker: Checker) -> None:
     assert checker.check(*FOUND[name], with_stock=False).finding is None
+
+
+@pytest.mark.parametrize(("numbers", "roundoff"), [("f16", 2.0**-11), ("bf16", 2.0**-8)])
+def test_numbers_of_half_precision_are_rounded_to_the_nearest(numbers: str, roundoff: float) -> None:
+    type_ = NUMBER_TYPES[numbers]
+    values = [1 + roundoff, 1 + 3 * roundoff, -1 / 3, np.inf, np.nan, type_.largest, 3e38]
+    nearest = type_.nearest(values)
+    # Ties go to the even one.
+    np.testing.assert_array_equal(nearest[:2], [1, 1 + 4 * roundoff])
+    assert 0 < abs(nearest[2] + 1 / 3) <= roundoff / 3
+    np.testing.assert_array_equal(nearest[3:6], values[3:6])
+    assert type_.nearest(nearest[6]) == nearest[6]
+
+
+@pytest.mark.parametrize("numbers", [*wide(["f16"]), "bf16"])
+def test_programs_of_half_precision_are_checked(numbers: str, checker: Checker) -> None:
+    """With sums of that type, and of f32."""
+    operands = (Input((1, 5, 6)), Constant((3, 6, 4), 7), Constant((1, 3, 4), 8))
+    convolution = Convolution(0, 1, 2, ("n0c", "0cf", "n0f"), (1,), (1,), named=True)
+    function = Function((*operands, convolution), (3,))
+    configuration = replace(PREDICTED, numbers=numbers)
+    outcome = checker.check(Program((function, function)), configuration, with_stock=True)
+    assert outcome.finding is None
+    assert outcome.counts[f"programs of {numbers}"] == 1 and outcome.counts["uninformative results"] == 0
 
 
 @pytest.mark.wide

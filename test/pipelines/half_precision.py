@@ -69,10 +69,11 @@ def results_of(
     model: nn.Module, inputs: Sequence[torch.Tensor], target: str = "cpu", **options: Any
 ) -> list[Exact]:
     """Those of the program, none of whose layers fails, on the device of the target, a CPU on one thread."""
-    threads = 1 if target == "cpu" else None
+    is_cpu = target.partition(":")[0] == "cpu"
+    threads = 1 if is_cpu else None
     imported = iree.winograd.import_torch(model, *inputs)
     compiled = iree.winograd.compile(imported, target=target, strict=True, threads=threads, **options)
-    device = "local-task" if target == "cpu" else target.partition(":")[0]
+    device = "local-task" if is_cpu else target.partition(":")[0]
     results = iree.winograd.load(compiled, device, threads=threads)(*inputs)
     listed = results if isinstance(results, tuple | list) else (results,)
     return [torch.as_tensor(each).double().numpy() for each in listed]
@@ -151,11 +152,12 @@ class _Doubled(nn.Module):
         return self.convolution(image) / 4
 
 
-def expect_infinity_beyond_f16(smallest: float, target: str = "cpu") -> None:
-    """Beyond 65504 there is infinity, as in f16 itself, not what f32 goes on with; NaN stays NaN."""
-    numbers = [40000.0, 65504.0, -40000.0, float("nan"), float("inf"), smallest, 0.0, -3.0]
-    image = torch.tensor(numbers, dtype=torch.float16).reshape(1, 1, 2, 4)
-    model = _Doubled().eval().half()
+def expect_infinity_beyond(type_: torch.dtype, smallest: float, target: str = "cpu") -> None:
+    """Beyond f16's 65504 there is infinity, as in f16 itself, not what f32 goes on with; NaN stays NaN."""
+    most = torch.finfo(type_).max
+    numbers = [0.61 * most, most, -0.61 * most, float("nan"), float("inf"), smallest, 0.0, -3.0]
+    image = torch.tensor(numbers, dtype=type_).reshape(1, 1, 2, 4)
+    model = _Doubled().eval().to(type_)
     with torch.no_grad():
         expected = model(image).double().numpy()
     np.testing.assert_array_equal(results_of(model, [image], target)[0], expected)

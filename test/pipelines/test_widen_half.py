@@ -16,7 +16,7 @@ from half_precision import (
     Layers,
     expect_a_network_as_accurate_as_torch,
     expect_as_accurate_as_torch,
-    expect_infinity_beyond_f16,
+    expect_infinity_beyond,
     expect_rounded_once,
     in_double,
     results_of,
@@ -100,5 +100,22 @@ def test_a_failure_leaves_the_program_in_half_precision(monkeypatch: pytest.Monk
     assert np.abs(result - expected).max() <= bound
 
 
-def test_what_has_no_number_in_f16() -> None:
-    expect_infinity_beyond_f16(smallest=2.0**-24)
+@pytest.mark.parametrize(
+    ("type_", "smallest"), [(torch.float16, 2.0**-24), (torch.bfloat16, 2.0**-125)], ids=["f16", "bf16"]
+)
+def test_what_has_no_number(type_: torch.dtype, smallest: float) -> None:
+    expect_infinity_beyond(type_, smallest)
+
+
+def test_numbers_below_the_normal_ones() -> None:
+    """Of f16 they are kept by instructions, and zero without; of bf16 they are those of f32: zero or kept."""
+    layer, small = torch.nn.Conv2d(1, 1, 1, bias=False), 2.0**-20
+    layer.weight.data.fill_(1)
+    numbers = torch.tensor([small, -3 * small, 2.0**-14, 1.0]).reshape(1, 1, 2, 2)
+    for target, kept in (("cpu", 1), ("cpu:x86-64", 0)):
+        (result,) = results_of(layer.half(), [numbers.half()], target)
+        np.testing.assert_array_equal(result.ravel(), [kept * small, -3 * kept * small, 2.0**-14, 1.0])
+    tiny = torch.tensor([2.0**-130, 2.0**-126, 1.0, 0.0], dtype=torch.bfloat16).reshape(1, 1, 2, 2)
+    (result,) = results_of(layer.bfloat16(), [tiny])
+    assert result.ravel()[0] in (0.0, 2.0**-130)
+    np.testing.assert_array_equal(result.ravel()[1:], [2.0**-126, 1.0, 0.0])

@@ -19,7 +19,7 @@ from half_precision import (
     Layers,
     convolution,
     expect_a_network_as_accurate_as_torch,
-    expect_infinity_beyond_f16,
+    expect_infinity_beyond,
     expect_rounded_once,
     in_double,
     linear,
@@ -114,7 +114,7 @@ def test_a_network_is_as_accurate_as_torch(gpu_target: str) -> None:
 
 @pytest.mark.wide
 def test_what_has_no_number_in_f16(gpu_target: str) -> None:
-    expect_infinity_beyond_f16(smallest=2.0**-20, target=gpu_target)
+    expect_infinity_beyond(torch.float16, smallest=2.0**-20, target=gpu_target)
 
 
 @pytest.mark.parametrize(
