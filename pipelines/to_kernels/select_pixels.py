@@ -61,6 +61,8 @@ def _match(operation: ir.Operation) -> BlendedPixels | None:
     if type_.rank < _LEAST_RANK or match.dimension not in range(1, type_.rank - 1):
         return None
     is_open = any(map(is_dynamic, (*type_.shape[1:-1], *read.shape[1:-1])))
+    # Of an image with channels first the last dimension is another one.
+    is_open = is_open and not is_dynamic(type_.shape[-1])
     same = (type_.shape[0], type_.shape[-1]) == (read.shape[0], read.shape[-1])
     return match if is_open and same and str(type_.element_type) == "f32" else None
 

@@ -39,6 +39,25 @@ func.func @resized(%x: tensor<1x?x?x8xf32>, %rows: tensor<?xi64>, %columns: tens
   return %r : tensor<1x?x?x8xf32>
 }
 
+// Of an image with channels first the last dimension is no channel.
+// CHECK-LABEL: func.func @channels_first
+// CHECK-NOT: flow.dispatch
+func.func @channels_first(%x: tensor<1x3x?x?xf32>, %rows: tensor<?xi64>, %h: index) -> tensor<1x3x?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c3 = arith.constant 3 : index
+  %width = tensor.dim %x, %c3 : tensor<1x3x?x?xf32>
+  %e = tensor.empty(%h, %width) : tensor<1x3x?x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, c, i, j) -> (i)>, affine_map<(n, c, i, j) -> (n, c, i, j)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x3x?x?xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %c = linalg.index 1 : index
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %c, %i, %j] : tensor<1x3x?x?xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x3x?x?xf32>
+  return %r : tensor<1x3x?x?xf32>
+}
+
 // Channels, rows at other positions than those that are read for them, and of known sizes are IREE's.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: flow.dispatch

@@ -6,47 +6,26 @@ Our passes make one operation with tables of these sums (`winograd-fold-resampli
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from iree.winograd.importers.onnx_nodes.registry import rewrites
+from iree.winograd.importers.onnx_nodes.resize_any_size import ResizedAnySize, resized_any_size
 from iree.winograd.importers.onnx_nodes.resize_tables import COORDINATES, MODES, Resized, Table, table
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from onnx import TensorProto
 
-FORMS_OF_ANY_SIZE = (
-    ("nearest", "asymmetric", "floor"),
-    ("linear", "half_pixel", ""),
-    ("linear", "pytorch_half_pixel", ""),
-    ("linear", "align_corners", ""),
-)
-"""Modes, coordinates and rounding that torch-mlir has right for images of unknown size that grow."""
-
 _CHANGES = ("antialias", "exclude_outside")
 """Attributes that have other elements read."""
-_MIN_OF_INTEGERS = 12
-"""The operator set from which `Min` takes integers."""
 _MAX_TAPS = 16
 """Sums of more elements per dimension are products with a matrix."""
 _ONLY_COORDINATES = "asymmetric"
 """Those of the operator sets before 11, in which no attribute names any."""
 
 
-@dataclass(frozen=True)
-class _Enlarged:
-    """A dimension of a size known only at run time that grows by a whole factor."""
-
-    times: int
-    is_linear: bool
-    """Between the centers of elements, where these aren't repeated."""
-
-
 @rewrites("Resize", "Upsample")
 def resize(rewriting: Rewriting) -> None:
     """Resizes one dimension after the other."""
     dimensions = _dimensions(rewriting)
-    if dimensions is None:
-        return
     (image, result), mode = (rewriting.node.input[0], rewriting.node.output[0]), _mode(rewriting)
     element_type = rewriting.values.element_type(image)
     if mode != "nearest" and element_type != TensorProto.FLOAT:
@@ -56,7 +35,7 @@ def resize(rewriting: Rewriting) -> None:
         if isinstance(resized, Resized):
             image = _resampled(rewriting, image, axis, table(resized), outside_value)
         else:
-            image = _enlarged(rewriting, image, axis, resized)
+            image = resized_any_size(rewriting, image, axis, resized, _new_size(rewriting, axis))
     if mode != "nearest" and element_type != TensorProto.FLOAT:
         image = rewriting.add("Cast", image, to=element_type)
     rewriting.add("Identity", image, into=result)
@@ -89,8 +68,8 @@ def _coordinates(rewriting: Rewriting) -> tuple[str, str]:
     return coordinates, rewriting.text("nearest_mode", "floor" if is_old else "round_prefer_floor")
 
 
-def _dimensions(rewriting: Rewriting) -> dict[int, Resized | _Enlarged] | None:
-    """The dimensions that are resized, and how; None where torch-mlir has the node right as it is."""
+def _dimensions(rewriting: Rewriting) -> dict[int, Resized | ResizedAnySize]:
+    """The dimensions that are resized, and how."""
     image, result = rewriting.node.input[0], rewriting.node.output[0]
     rank, mode = rewriting.rank(0), _mode(rewriting)
     coordinates, rounding = _coordinates(rewriting)
@@ -100,26 +79,22 @@ def _dimensions(rewriting: Rewriting) -> dict[int, Resized | _Enlarged] | None:
         a is not None and a == b
         for a, b in zip(rewriting.symbols(image), rewriting.symbols(result), strict=False)
     ]
-    axes = [axis % rank for axis in rewriting.attributes.get("axes", range(rank))]
+    axes = _axes(rewriting)
     scales = _scales(rewriting, axes)
     regions = _regions(rewriting, axes)
-    found: dict[int, Resized | _Enlarged] = {}
+    found: dict[int, Resized | ResizedAnySize] = {}
     for axis in axes:
         scale, region = scales.get(axis), regions.get(axis, (0.0, 1.0))
         size, new_size = sizes[axis], new_sizes[axis]
         if region == (0.0, 1.0) and (scale == 1 or (scale is None and (kept[axis:] or [False])[0])):
             continue
-        changes = any(rewriting.attributes.get(name, 0) for name in _CHANGES)
-        if size is None and scale is not None and not changes:
-            enlarged = _match_enlarged(mode, coordinates, rounding, scale)
-            if enlarged is not None and (
-                not enlarged.is_linear or rewriting.operator_set >= _MIN_OF_INTEGERS
-            ):
-                found[axis] = enlarged
-                continue
         if size is None or new_size is None:
-            _require_form_of_any_size(rewriting, mode, coordinates, rounding)
-            return None
+            any_size = ResizedAnySize.match(mode, coordinates, rounding, scale)
+            if any_size is None or any(rewriting.attributes.get(name, 0) for name in _CHANGES):
+                form = f"{mode} {coordinates} {rounding if mode == 'nearest' else ''}".strip()
+                rewriting.refuse(f"sizes that are known only at run time in the mode {form!r}")
+            found[axis] = any_size
+            continue
         scale = new_size / size if scale is None else scale
         if size == new_size and scale == 1 and region == (0.0, 1.0):
             continue
@@ -138,23 +113,18 @@ def _dimensions(rewriting: Rewriting) -> dict[int, Resized | _Enlarged] | None:
     return found
 
 
-def _match_enlarged(mode: str, coordinates: str, rounding: str, scale: float) -> _Enlarged | None:
-    """How a dimension grows by a whole factor, the same for all sizes; None where it does otherwise."""
-    if scale != int(scale) or scale < 2:
+def _axes(rewriting: Rewriting) -> list[int]:
+    """The dimensions that scales and sizes are of, in order."""
+    rank = rewriting.rank(0)
+    return [axis % rank for axis in rewriting.attributes.get("axes", range(rank))]
+
+
+def _new_size(rewriting: Rewriting, axis: int) -> str | None:
+    """The size that an operand says; None where there are scales."""
+    sizes = rewriting.operand(3)
+    if sizes is None:
         return None
-    begins = coordinates == "asymmetric" and rounding == "floor"
-    centers = coordinates == "half_pixel" and rounding.startswith("round_prefer")
-    if mode == "nearest" and (begins or centers):
-        return _Enlarged(int(scale), is_linear=False)
-    is_linear = mode == "linear" and coordinates in ("half_pixel", "pytorch_half_pixel")
-    return _Enlarged(int(scale), is_linear=True) if is_linear else None
-
-
-def _require_form_of_any_size(rewriting: Rewriting, mode: str, coordinates: str, rounding: str) -> None:
-    """Refuses a node that torch-mlir hasn't right."""
-    form = mode, coordinates, rounding if mode == "nearest" else ""
-    if form not in FORMS_OF_ANY_SIZE or any(rewriting.attributes.get(name, 0) for name in _CHANGES):
-        rewriting.refuse(f"sizes that are known only at run time in the mode {' '.join(form).strip()!r}")
+    return rewriting.add("Gather", sizes, rewriting.constant_of(_axes(rewriting).index(axis), np.int64))
 
 
 def _scales(rewriting: Rewriting, axes: Sequence[int]) -> dict[int, float]:
@@ -191,32 +161,6 @@ def _regions(rewriting: Rewriting, axes: Sequence[int]) -> dict[int, tuple[float
         rewriting.refuse("a region that is known only at run time")
     starts, ends = np.split(bounds.astype(np.float64), 2)
     return {axis: (float(a), float(b)) for axis, a, b in zip(axes, starts, ends, strict=True)}
-
-
-def _enlarged(rewriting: Rewriting, image: str, axis: int, by: _Enlarged) -> str:
-    """`image` with a dimension of any size enlarged: positions and weights are computed of its size."""
-    zero, one, times, number = (rewriting.constant_of(each, np.int64) for each in (0, 1, by.times, axis))
-    size = rewriting.add("Gather", rewriting.add("Shape", image), number)
-    places = rewriting.add("Range", zero, rewriting.add("Mul", size, times), one)
-    if not by.is_linear:
-        return rewriting.add("Gather", image, rewriting.add("Div", places, times), axis=axis)
-    half, step, whole = (rewriting.constant_of(each, np.float32) for each in (0.5, 1 / by.times, 1.0))
-    centers = rewriting.add("Add", rewriting.add("Cast", places, to=TensorProto.FLOAT), half)
-    positions = rewriting.add("Relu", rewriting.add("Sub", rewriting.add("Mul", centers, step), half))
-    first = rewriting.add("Cast", positions, to=TensorProto.INT64)
-    share = rewriting.add("Sub", positions, rewriting.add("Cast", first, to=TensorProto.FLOAT))
-    last = rewriting.add("Sub", size, one)
-    second = rewriting.add("Min", rewriting.add("Add", first, one), last)
-    along = rewriting.constant_of([-1] + [1] * (rewriting.rank(0) - 1 - axis), np.int64)
-    parts = [
-        rewriting.add(
-            "Mul",
-            rewriting.add("Gather", image, row, axis=axis),
-            rewriting.add("Reshape", weights, along),
-        )
-        for row, weights in ((first, rewriting.add("Sub", whole, share)), (second, share))
-    ]
-    return rewriting.add("Add", *parts)
 
 
 def _resampled(rewriting: Rewriting, image: str, axis: int, read: Table, outside_value: float) -> str:
