@@ -158,7 +158,7 @@ def _segmentation(architecture: str, encoder: str) -> Callable[[], nn.Module]:
     return build
 
 
-def _transformer(model: str, output: str, **configuration: Any) -> Callable[[], nn.Module]:
+def transformer(model: str, output: str, **configuration: Any) -> Callable[[], nn.Module]:
     """A class of `transformers` by its name, of a default configuration but for what is said."""
 
     def build() -> nn.Module:
@@ -171,14 +171,17 @@ def _transformer(model: str, output: str, **configuration: Any) -> Callable[[], 
     return build
 
 
-def _whisper_encoder() -> nn.Module:
-    from transformers import WhisperConfig
-    from transformers.models.whisper.modeling_whisper import WhisperEncoder
+def whisper_encoder(**configuration: Any) -> Callable[[], nn.Module]:
+    """The encoder of Whisper, of a default configuration but for what is said."""
 
-    model = WhisperEncoder(
-        WhisperConfig(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536)
-    )
-    return Calling(model, lambda own, sound: own.model(sound).last_hidden_state)
+    def build() -> nn.Module:
+        from transformers import WhisperConfig
+        from transformers.models.whisper.modeling_whisper import WhisperEncoder
+
+        model = WhisperEncoder(WhisperConfig(**configuration))
+        return Calling(model, lambda own, sound: own.model(sound).last_hidden_state)
+
+    return build
 
 
 _IMAGE = (3, 224, 224)
@@ -200,9 +203,9 @@ MODELS: dict[str, Network] = {
     "torchvision_deeplabv3_mobilenet": Network(
         _torchvision_segmentation("deeplabv3_mobilenet_v3_large"), _IMAGE
     ),
-    "hf_mobilevit": Network(_transformer("MobileViTModel", "last_hidden_state"), (3, 256, 256)),
+    "hf_mobilevit": Network(transformer("MobileViTModel", "last_hidden_state"), (3, 256, 256)),
     "hf_resnet18": Network(
-        _transformer(
+        transformer(
             "ResNetModel",
             "last_hidden_state",
             depths=[2, 2, 2, 2],
@@ -212,18 +215,21 @@ MODELS: dict[str, Network] = {
         _IMAGE,
     ),
     "yolo": Network(Yolo, (3, 320, 320)),
-    "hf_segformer": Network(_transformer("SegformerForSemanticSegmentation", "logits"), _IMAGE),
+    "hf_segformer": Network(transformer("SegformerForSemanticSegmentation", "logits"), _IMAGE),
     "segmentation_deeplabv3plus_mobilenet": Network(_segmentation("deeplabv3plus", "mobilenet_v2"), _IMAGE),
     "segmentation_fpn_resnet18": Network(_segmentation("fpn", "resnet18"), _IMAGE),
     "segmentation_unet_resnet18": Network(_segmentation("unet", "resnet18"), _IMAGE),
     "torchvision_efficientnet_b0": Network(_torchvision("efficientnet_b0"), _IMAGE),
-    "hf_whisper_encoder": Network(_whisper_encoder, (80, 3000)),
+    "hf_whisper_encoder": Network(
+        whisper_encoder(d_model=384, encoder_layers=4, encoder_attention_heads=6, encoder_ffn_dim=1536),
+        (80, 3000),
+    ),
     "torchvision_resnet50": Network(_torchvision("resnet50"), _IMAGE),
     "diffusers_vae_decoder_small": Network(_vae_decoder((32, 64, 64), 1), (4, 32, 32)),
     "torchvision_swin_t": Network(_torchvision("swin_t"), _IMAGE),
     "torchvision_convnext_tiny": Network(_torchvision("convnext_tiny"), _IMAGE),
     "hf_dinov2_small": Network(
-        _transformer("Dinov2Model", "last_hidden_state", hidden_size=384, num_attention_heads=6), _IMAGE
+        transformer("Dinov2Model", "last_hidden_state", hidden_size=384, num_attention_heads=6), _IMAGE
     ),
     "torchvision_raft_small": Network(_raft, (3, 128, 128)),
     "diffusers_vae_decoder": Network(_vae_decoder((128, 256, 512, 512), 2), (4, 32, 32)),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from agreement import expect_within
 from beginnings import BEGINNINGS, beginning
+from small_models import SMALL_MODELS
 from wide import sampled, wide
 
 from benchmarks.comparison import count_convolutions
@@ -46,6 +47,11 @@ def test_what_newer_networks_are_made_of(name: str) -> None:
 @pytest.mark.parametrize("name", sampled(BEGINNINGS, QUICK_BEGINNINGS))
 def test_beginnings(name: str) -> None:
     check(beginning(FAMILIES[name], BEGINNINGS[name]))
+
+
+@pytest.mark.parametrize("name", wide(SMALL_MODELS))
+def test_models_that_people_bring(name: str) -> None:
+    check(SMALL_MODELS[name])
 
 
 def check(network: Network) -> None:
