@@ -12,6 +12,7 @@ from functools import reduce
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.importers.onnx_nodes.pooling_any_size import average_pool_any_size
 from iree.winograd.importers.onnx_nodes.registry import rewrites
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from iree.winograd.importers.onnx_nodes.values import Array
@@ -66,7 +67,7 @@ def average_pool(rewriting: Rewriting) -> None:
     windows = _windows(rewriting)
     if windows is None:
         if rewriting.attributes.get("ceil_mode", 0):
-            rewriting.refuse("ceil_mode and sizes that are known only at run time")
+            average_pool_any_size(rewriting)
         return
     if all(each.overhang <= 0 for each in windows):
         _leave_no_rest(rewriting, windows)
