@@ -38,6 +38,8 @@ _ELEMENT_TYPES = frozenset(
     )
 )
 """What programs take and give; of 64-bit floats IREE would make those of 32 bits."""
+_QUANTIZATION = "quantized_decomposed"
+"""The operators of PT2E. Bytes without a sign, which some have, stay within a program."""
 _CONVOLVED = frozenset((torch.bfloat16, torch.float16, torch.float32))
 """The types that our kernels convolve, on the kinds of devices that there are some for."""
 _DEVICES = ("cpu", "cuda")
@@ -194,7 +196,8 @@ def unsupported(node: Node, device: torch.device) -> str | None:
     for tensor in _tensors(values):
         if tensor.device != device:
             return f"its tensors are on {tensor.device}, not {device}"
-        if tensor.dtype not in _ELEMENT_TYPES:
+        is_quantized = tensor.dtype == torch.uint8 and target.namespace == _QUANTIZATION
+        if tensor.dtype not in _ELEMENT_TYPES and not is_quantized:
             return f"its elements are {tensor.dtype}"
         if free_unbacked_symbols(tensor) or 0 in tensor.shape:
             return "the sizes of its tensors depend on values, or it has no elements"
@@ -234,6 +237,10 @@ def _fuse(
             support.leave(iter(partition.nodes), f"not with {minimum_convolutions} convolutions or more")
     views: set[Node] = set()
     for partition in kept:
+        if shared := _shared_bytes(partition.nodes):
+            support.leave(iter(shared), "programs take and give no bytes without a sign")
+            return _fuse(graph, support, minimum_convolutions)
+    for partition in kept:
         taken, others = take_views_outside(partition.nodes)
         views |= taken
         if others:
@@ -241,6 +248,21 @@ def _fuse(
             return _fuse(graph, support, minimum_convolutions)
     divided = partitioner.fuse_partitions(kept, prefix=PART_PREFIX)
     return divided, called_modules(divided.graph), views
+
+
+def _shared_bytes(part: Collection[Node]) -> list[Node]:
+    """The nodes of `part` that read bytes without a sign from outside of it, or are read there."""
+    return [
+        node
+        for node in part
+        if any(_is_unsigned(each) and each not in part for each in node.all_input_nodes)
+        or (_is_unsigned(node) and any(user not in part for user in node.users))
+    ]
+
+
+def _is_unsigned(node: Node) -> bool:
+    value = node.meta.get("val")
+    return isinstance(value, torch.Tensor) and value.dtype == torch.uint8
 
 
 def _part(
