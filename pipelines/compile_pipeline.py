@@ -40,6 +40,7 @@ from .for_target.fold_gradient_layout import FoldGradientLayout
 from .for_target.fold_layout import FoldLayout
 from .for_target.fuse_attention import FuseAttention
 from .for_target.insert_first import InsertFirst
+from .for_target.insert_phases import InsertPhases
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.move_resizing import MoveResizing
 from .for_target.split_sums import SplitSums
@@ -61,6 +62,7 @@ from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
+from .on_program.insert_as_computed import InsertAsComputed
 from .on_program.note_features import NoteFeatures
 from .on_program.note_launches import NoteLaunches
 from .on_program.note_layers import Dispatch, NoteLayers
@@ -142,6 +144,7 @@ def compile_pipeline(
         *([] if options.fold_filters == "load" else [FoldFilter(_most_growth(options))]),
         ConcatInPlace(),
         InsertFirst(),
+        InsertPhases(),
         UnrollPooling(),
         SplitPooling(),
         SeparateResampling(),
@@ -176,6 +179,11 @@ def compile_pipeline(
 
 def _most_growth(options: WinogradOptions) -> int | None:
     return MOST_GROWTH if options.fold_filters == "auto" else None
+
+
+def optimized_pipeline() -> list[Pass]:
+    """The passes on a program after IREE's `global-optimization` phase, before dispatches are formed."""
+    return [InsertAsComputed()]
 
 
 def dispatch_pipeline() -> list[Pass]:

@@ -56,6 +56,12 @@ def defining_operation(value: ir.Value) -> ir.Operation | None:
     return value.owner.operation if isinstance(value, ir.OpResult) else None
 
 
+def is_empty(value: ir.Value) -> bool:
+    """Whether a tensor holds nothing yet."""
+    operation = defining_operation(value)
+    return operation is not None and operation.name == "tensor.empty"
+
+
 def only_user(value: ir.Value) -> ir.Operation | None:
     """The one operation that uses `value`, however often; None when there are several or none."""
     users = {use.owner.operation for use in value.uses}

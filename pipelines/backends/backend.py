@@ -92,9 +92,8 @@ class Backend(Protocol):
     def iree_code(self) -> IreeCode:
         """What is known of IREE's own code for the target."""
 
-    @property
-    def reads_slices(self) -> bool:
-        """Whether kernels read neighbouring channels of a larger tensor in place."""
+    def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
+        """Whether kernels read and write so many channels of a tensor, from `first` on, in place."""
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
         """How many neighbours along a loop of `extent` belong together in sums before all else; 1 for none.

@@ -82,8 +82,7 @@ class CpuBackend:
     def iree_code(self) -> IreeCode:
         return IREE_CODE
 
-    @property
-    def reads_slices(self) -> bool:
+    def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
         return True
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:

@@ -14,7 +14,7 @@ from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.filters import filter_array
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel
 from iree.winograd.pipelines.cpu.kernels.kernel_of import (
@@ -125,7 +125,7 @@ class CpuLowering:
         transform = group.output_transform
         operands = [source.whole, filters, *transform.epilogue_operands]
         destination = None if group.insertion is None else match_insert(group.insertion)
-        updates = destination is not None and not _is_empty(destination.whole)
+        updates = destination is not None and not is_empty(destination.whole)
         if destination is not None and updates:
             operands.append(destination.whole)
         # Where the output goes isn't part of the kernel: the layers of a dense block share it.
@@ -339,11 +339,6 @@ def _direct_filters(group: ConvolutionGroup) -> Array | None:
         return constant_array(group.transformed_filter)
     weights = filter_array(transform)
     return None if weights is None else filter_transform(weights, transform.decomposition, transform.groups)
-
-
-def _is_empty(value: ir.Value) -> bool:
-    operation = defining_operation(value)
-    return operation is not None and operation.name == "tensor.empty"
 
 
 def _as_value(size: int | ir.Value) -> ir.Value:

@@ -16,17 +16,24 @@ from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
+from ..backends.backend import Backend
 from ..backends.module_backend import supported_backend
+
+_COMPUTED_BY_THREADS = ("linalg.generic", "linalg.pooling_")
+"""Operations whose results IREE's threads store as they compute them."""
+_READ_BY_THREADS = (*_COMPUTED_BY_THREADS, "tensor.pad")
+"""Operations for which they load what they need of a tensor."""
 
 
 @register_pass("winograd-insert-first")
 class InsertFirst:
-    """Insert parts of tensors before convolutions read them, for kernels that read parts in place: on CPUs.
+    """Insert parts of tensors before convolutions read them, for kernels that read parts in place.
 
     What `winograd-concat-in-place` inserts where it was concatenated would be computed into a tensor of its
     own if convolutions read it before, and be copied. Of channels that are inserted into an empty tensor one
     after the other, those that convolutions compute and only others read, before the first insertion, are
-    inserted as soon as they are computed, and read from there.
+    inserted as soon as they are computed, and read from there. On GPUs pooling and elementwise operations may
+    read them as well, as U-Nets' skip connections are read, and loads and stores have to be aligned.
 
         %e = tensor.empty() : tensor<1x7x7x12xf32>
         %x = "winograd.output_transform"(%m)
@@ -48,16 +55,16 @@ class InsertFirst:
 
     def run(self, module: ir.Operation) -> None:
         filled = [each for each in walk(module) if each.name == "tensor.empty" and any(_insertions(each))]
-        if not filled or (backend := supported_backend(module)) is None or not backend.reads_slices:
+        if not filled or (backend := supported_backend(module)) is None:
             return
-        rewrite_each("tensor", filled, _insert_first)
+        rewrite_each("tensor", filled, lambda empty: _insert_first(empty, backend))
 
 
-def _insert_first(empty: ir.Operation) -> None:
+def _insert_first(empty: ir.Operation, backend: Backend) -> None:
     insertions = list(_insertions(empty))
     if not _are_apart(insertions):
         return
-    first = [each for each in insertions if _is_read_before(each, insertions[0])]
+    first = [each for each in insertions if _is_read_before(each, insertions[0], backend)]
     if not first:
         return
     first.sort(key=cmp_to_key(_compare_computations))
@@ -129,18 +136,44 @@ def _readers(insertion: ir.Operation) -> list[ir.Operation]:
     return [user for user in users if user != insertion]
 
 
-def _is_read_before(insertion: ir.Operation, first: ir.Operation) -> bool:
-    """Whether a convolution computes the part, and only others read it, before the `first` insertion."""
+def _is_read_before(insertion: ir.Operation, first: ir.Operation, backend: Backend) -> bool:
+    """Whether a convolution computes the part, and only others read it, before the `first` insertion.
+
+    These kernels have to write and to read it in place.
+    """
     operation, readers = defining_operation(insertion.operands[0]), _readers(insertion)
-    if operation is None or operation.name != OutputTransformOp.OPERATION_NAME:
+    if operation is None or not _writes_slices(operation, readers, backend):
         return False
     reads = all(
-        reader.name == InputTransformOp.OPERATION_NAME
-        and reader.block == first.block
-        and reader.is_before_in_block(first)
+        _reads_slices(reader, backend) and reader.block == first.block and reader.is_before_in_block(first)
         for reader in readers
     )
-    return bool(readers) and reads and operation.block == first.block
+    if not readers or not reads or operation.block != first.block:
+        return False
+    destination = match_insert(insertion)
+    assert destination is not None
+    type_ = ir.RankedTensorType(destination.whole.type)
+    channels = ir.RankedTensorType(insertion.operands[0].type).shape[-1]
+    return backend.holds_channels(type_, destination.first, channels)
+
+
+def _writes_slices(operation: ir.Operation, readers: list[ir.Operation], backend: Backend) -> bool:
+    """Whether an operation is one whose code writes part of a tensor as well as all of one.
+
+    Where `winograd-insert-as-computed` has it do so, that also has IREE's code read the part there.
+    """
+    if operation.name == OutputTransformOp.OPERATION_NAME:
+        return True
+    if not backend.iree_code.writes_slices or not operation.name.startswith(_COMPUTED_BY_THREADS):
+        return False
+    return any(reader.name == InputTransformOp.OPERATION_NAME for reader in readers)
+
+
+def _reads_slices(reader: ir.Operation, backend: Backend) -> bool:
+    """Whether an operation is one whose code reads part of a tensor as well as all of one."""
+    if reader.name == InputTransformOp.OPERATION_NAME:
+        return True
+    return backend.iree_code.reads_slices and reader.name.startswith(_READ_BY_THREADS)
 
 
 def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir.Operation]) -> None:
@@ -149,5 +182,9 @@ def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir
     assert destination is not None
     *_, latest = (each for each in first if each.is_before_in_block(reader))
     channels = ir.RankedTensorType(insertion.operands[0].type).shape[-1]
+    part = insertion.operands[0]
     with reader.location, ir.InsertionPoint(reader):
-        reader.operands[0] = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
+        read = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
+    for position, operand in enumerate(list(reader.operands)):
+        if operand == part:
+            reader.operands[position] = read

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
-from .insertion import insertion_of
+from .in_place import holds_channels, insertion_of
 from .lowering import GpuLowering
 from .tensor_kernels import misfit
 
@@ -78,9 +78,8 @@ class GpuBackend:
     def iree_code(self) -> IreeCode:
         return self.target.iree_code
 
-    @property
-    def reads_slices(self) -> bool:
-        return False
+    def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
+        return holds_channels(whole, first, channels)
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
         if length <= (_LONGEST_ROW if of_rows else _LONGEST_SUM) or results >= _PARALLEL_SUMS:

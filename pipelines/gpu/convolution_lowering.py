@@ -11,6 +11,7 @@ import numpy as np
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.convolution_signature import (
     read_tensor,
@@ -31,7 +32,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
-from iree.winograd.pipelines.gpu.insertion import insertion_of
+from iree.winograd.pipelines.gpu.in_place import insertion_of, source_of
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
@@ -102,6 +103,8 @@ class ConvolutionLowering(ABC):
             updated, part = insertion.operands[1], match_slice(insertion)
             assert part is not None
             result = TensorArgument.of(updated, by_quads).part(part.offsets, part.strides)
+            # IREE would make an empty operand a constant, of which it copies all before a part is written.
+            updated = None if is_empty(updated) else updated
         outputs = self.launcher.launch(
             FinishingKernel.of(kernel, len(operands), transform),
             kernel_name(self.group.shape, stage),
@@ -157,7 +160,12 @@ class ConvolutionLowering(ABC):
         return filters, TensorArgument.of(filters, by_quads)
 
     def _image(self, by_quads: bool) -> Operand:
-        return image_operand(self.group.input_transform, by_quads)
+        source, image = source_of(self.group), self.group.input_transform.input
+        if source.whole == image:
+            return image_operand(self.group.input_transform, by_quads)
+        rank = ir.RankedTensorType(image.type).rank
+        part = TensorArgument.of(source.whole, by_quads).part([0] * (rank - 1) + [source.first], [1] * rank)
+        return source.whole, part
 
     @cached_property
     def _sizes(self) -> LaunchSizes:

@@ -52,15 +52,15 @@ class ConvolutionGroup:
     def interleaving(self) -> ir.Operation | None:
         """The operation that inserts the outputs between others of a tensor, as those of a phase of a stride.
 
-        It is in the same block, nothing else uses them, and the convolution reads nothing of the tensor.
+        They are all of the tensor's channels, or neighbouring ones. It is in the same block, nothing else
+        uses them, and the convolution reads nothing of the tensor.
         """
         user = self._inserting
         part = None if user is None or user.name != "tensor.insert_slice" else match_slice(user)
         if user is None or part is None or max(part.strides) == 1:
             return None
-        shape = list(ir.RankedTensorType(user.operands[1].type).shape)
-        of_all_channels = (part.offsets[-1], part.sizes[-1], part.strides[-1]) == (0, shape[-1], 1)
-        if not of_all_channels or len(shape) != self.output_transform.image_type.rank:
+        rank = ir.RankedTensorType(user.operands[1].type).rank
+        if part.strides[-1] != 1 or rank != self.output_transform.image_type.rank:
             return None
         read = (self.source.whole, *self.output_transform.epilogue_operands)
         return None if _viewed(user.operands[1]) in map(_viewed, read) else user

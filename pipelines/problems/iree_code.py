@@ -15,6 +15,10 @@ class IreeCode:
     """Whether attention, as one operation, takes longer than products and softmax by kernels."""
     extrema_lose_nan: bool = False
     """Whether `arith.maximumf` and `arith.minimumf` give the other number for a NaN."""
+    reads_slices: bool = False
+    """Whether it reads some channels of a tensor where they lie as fast as those of one of their own."""
+    writes_slices: bool = False
+    """Whether it writes them so, in dispatches that hold the insertion."""
     reductions_race: bool = False
     """Whether it reads what other threads reduced without waiting for them."""
     fails_on_uniform_filters: bool = False

@@ -95,9 +95,12 @@ util.global private @device = #hal.device.target<"cuda", [#hal.executable.target
 
 #direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
-// Kernels for GPUs would read a copy.
+// Kernels for GPUs read and write quads of channels in place.
 // CHECK-LABEL: @gpu
-// CHECK-NOT: tensor.extract_slice
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[X]] into %{{.*}}[0, 0, 0, 0] [1, 7, 7, 8]
+// CHECK: %[[READ:.*]] = tensor.extract_slice %[[FIRST]][0, 0, 0, 0] [1, 7, 7, 8]
+// CHECK: "winograd.input_transform"(%[[READ]])
 util.func public @gpu(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: tensor<1x49x4xf32>) -> tensor<1x7x7x12xf32> {
   %x = "winograd.output_transform"(%m) ({
   ^bb0(%a: f32):
@@ -113,4 +116,42 @@ util.func public @gpu(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: te
   %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x12xf32>
   %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x12xf32>
   util.return %1 : tensor<1x7x7x12xf32>
+}
+
+// Of others they would read a copy.
+// CHECK-LABEL: @unaligned
+// CHECK-NOT: tensor.extract_slice
+util.func public @unaligned(%m: tensor<1x49x8xf32>, %u: tensor<1x8x4xf32>, %zeros4: tensor<1x49x4xf32>) -> tensor<1x7x7x13xf32> {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf32>
+  %y_v = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x7x7x8xf32>) -> tensor<1x49x8xf32>
+  %y_m = linalg.batch_matmul ins(%y_v, %u : tensor<1x49x8xf32>, tensor<1x8x4xf32>) outs(%zeros4 : tensor<1x49x4xf32>) -> tensor<1x49x4xf32>
+  %y = "winograd.output_transform"(%y_m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %e = tensor.empty() : tensor<1x7x7x13xf32>
+  %0 = tensor.insert_slice %x into %e[0, 0, 0, 1] [1, 7, 7, 8] [1, 1, 1, 1] : tensor<1x7x7x8xf32> into tensor<1x7x7x13xf32>
+  %1 = tensor.insert_slice %y into %0[0, 0, 0, 9] [1, 7, 7, 4] [1, 1, 1, 1] : tensor<1x7x7x4xf32> into tensor<1x7x7x13xf32>
+  util.return %1 : tensor<1x7x7x13xf32>
+}
+
+// Pooling reads them there as well.
+// CHECK-LABEL: @pooled
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[X]] into %{{.*}}[0, 0, 0, 0] [1, 8, 8, 8]
+// CHECK: %[[READ:.*]] = tensor.extract_slice %[[FIRST]][0, 0, 0, 0] [1, 8, 8, 8]
+// CHECK: linalg.pooling_nhwc_max {{.*}}ins(%[[READ]],
+util.func public @pooled(%m: tensor<1x64x8xf32>, %y: tensor<1x8x8x4xf32>, %w: tensor<2x2xf32>, %z: tensor<1x4x4x8xf32>) -> (tensor<1x8x8x12xf32>, tensor<1x4x4x8xf32>) {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32>
+  %p = linalg.pooling_nhwc_max {strides = dense<2> : vector<2xi64>} ins(%x, %w : tensor<1x8x8x8xf32>, tensor<2x2xf32>) outs(%z : tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32>
+  %e = tensor.empty() : tensor<1x8x8x12xf32>
+  %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 8, 8, 8] [1, 1, 1, 1] : tensor<1x8x8x8xf32> into tensor<1x8x8x12xf32>
+  %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 8, 8, 4] [1, 1, 1, 1] : tensor<1x8x8x4xf32> into tensor<1x8x8x12xf32>
+  util.return %1, %p : tensor<1x8x8x12xf32>, tensor<1x4x4x8xf32>
 }

@@ -76,8 +76,12 @@ FOR_QUANTISED = "winograd-round-by-sums"
 """Has work only where numbers are rounded to integers: `test/pipelines/test_quantized_models.py`."""
 FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 """Has work only for tensors of unknown sizes: `test/python/test_torch_operators.py`."""
-FOR_GPUS = ("winograd-drop-unit-batch", "winograd-lower-elementwise")
-"""Have work only there: `test/pipelines/gpu/test_batch_matmul.py`, `test_elementwise.py`."""
+FOR_GPUS = (
+    "winograd-drop-unit-batch",
+    "winograd-lower-elementwise",
+    "winograd-insert-phases",
+)
+"""Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py` of GPUs."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_GPUS,

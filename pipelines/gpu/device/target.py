@@ -126,6 +126,8 @@ class GpuTarget:
             iree_code=IreeCode(
                 # IREE reads no number in the name, and takes the GPU for one without such instructions.
                 extrema_lose_nan=target.backend == "cuda" and name == _WARPGROUP_PRODUCTS,
+                reads_slices=True,
+                writes_slices=True,
                 reductions_race=target.backend == "vulkan-spirv",
                 fails_on_uniform_filters=target.backend != "vulkan-spirv",
             ),
@@ -163,6 +165,8 @@ class GpuTarget:
             self.has_warpgroup_products and other.has_warpgroup_products,
             IreeCode(
                 extrema_lose_nan=self.iree_code.extrema_lose_nan or other.iree_code.extrema_lose_nan,
+                reads_slices=True,
+                writes_slices=True,
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
                 fails_on_uniform_filters=(
                     self.iree_code.fails_on_uniform_filters or other.iree_code.fails_on_uniform_filters

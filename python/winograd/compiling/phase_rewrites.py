@@ -25,6 +25,7 @@ from iree.winograd.pipelines.compile_pipeline import (
     command_pipeline,
     configuration_pipeline,
     dispatch_pipeline,
+    optimized_pipeline,
 )
 
 Rewrite = Callable[[ir.Operation], None]
@@ -35,6 +36,7 @@ class PhasePasses:
     """All passes on a program: those that rewrite it, and those at the ends of later phases of IREE's."""
 
     program: Sequence[Pass] = ()
+    optimized: Sequence[Pass] = field(default_factory=optimized_pipeline)
     dispatches: Sequence[Pass] = field(default_factory=dispatch_pipeline)
     commands: Sequence[Pass] = field(default_factory=command_pipeline)
     configurations: Sequence[Pass] = field(default_factory=configuration_pipeline)
@@ -42,7 +44,14 @@ class PhasePasses:
 
     @property
     def in_order(self) -> Sequence[Pass]:
-        return [*self.program, *self.dispatches, *self.commands, *self.configurations, *self.binaries]
+        return [
+            *self.program,
+            *self.optimized,
+            *self.dispatches,
+            *self.commands,
+            *self.configurations,
+            *self.binaries,
+        ]
 
 
 class PhaseRewrites:
@@ -61,6 +70,7 @@ class PhaseRewrites:
         *,
         kernels: Collection[str] = (),
         keeps_bodies: bool = False,
+        inserts_parts: bool = False,
         rewrites_dispatches: bool = False,
         notes_commands: bool = True,
         ptxas: str | None = None,
@@ -72,6 +82,7 @@ class PhaseRewrites:
         self._kernels = kernels
         takes_bodies = kernels and stages.go_beyond(CONFIGURATIONS_PHASE) and not keeps_bodies
         self._bodies = KernelBodies(kernels) if takes_bodies else None
+        self._inserts_parts = inserts_parts
         self._rewrites_dispatches = rewrites_dispatches
         self._notes_commands = notes_commands
         self._ptxas = ptxas
@@ -83,7 +94,8 @@ class PhaseRewrites:
         stages = self._stages
         if self._bodies is not None:
             yield REWRITE_PHASE, self._bodies.take_unless_constant
-            yield CONSTANTS_PHASE, self._bodies.take_all
+        if (self._bodies is not None or self._inserts_parts) and stages.go_beyond(CONSTANTS_PHASE):
+            yield CONSTANTS_PHASE, self._rewrite_optimized
         if self._rewrites_dispatches and stages.go_beyond(DISPATCHES_PHASE):
             yield DISPATCHES_PHASE, self._rewrite_dispatches
         if self._notes_commands and stages.go_beyond(COMMANDS_PHASE):
@@ -96,6 +108,12 @@ class PhaseRewrites:
             yield BINARIES_PHASE, self._rewrite_binaries
         if self._kernels and stages.verify:
             yield stages.compile_to, _leave_verified
+
+    def _rewrite_optimized(self, program: ir.Operation) -> None:
+        if self._bodies is not None:
+            self._bodies.take_all(program)
+        if self._inserts_parts:
+            self._run(program, self._passes.optimized)
 
     def _rewrite_dispatches(self, program: ir.Operation) -> None:
         self._run(program, self._passes.dispatches)

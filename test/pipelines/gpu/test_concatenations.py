@@ -1,8 +1,9 @@
-"""Convolutions that write their outputs as channels of a larger tensor, as in dense blocks, on Vulkan."""
+"""Convolutions, and what is between them, that write channels of a larger tensor, on Vulkan."""
 
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import iree.winograd
 import numpy as np
@@ -16,6 +17,8 @@ from torch import nn
 from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
+COPIED = 3
+"""Parts of `Branches`: one that is concatenated twice, and one that is read when others have been written."""
 ROUNDINGS = 2.0**11
 """More than an element goes through in four layers of less than 300 terms each."""
 
@@ -40,11 +43,66 @@ class Dense(nn.Module):
         return self.last(image)
 
 
+class Decoder(nn.Module):
+    """A level of a U-Net: what the skip connection takes is pooled as well, and the rest is upsampled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.skip, self.deep = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 16, 1)
+        self.up, self.merge = nn.ConvTranspose2d(16, 12, 2, stride=2), nn.Conv2d(8 + 12, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        skip = torch.relu(self.skip(image))
+        deep = torch.relu(self.deep(torch.max_pool2d(skip, 2)))
+        return self.merge(torch.cat([skip, self.up(deep)], 1))
+
+
+class Branches(nn.Module):
+    """Parts of convolutions, in quads of channels or not, and of what is pooled, resized and computed.
+
+    Others read one of them, which is concatenated twice.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.odd, self.odder = nn.Conv2d(4, 16, 1), nn.Conv2d(16, 10, 1), nn.Conv2d(16, 6, 1)
+        self.again, self.last = nn.Conv2d(48, 8, 1), nn.Conv2d(96, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        first = self.first(image)
+        pooled = torch.max_pool2d(first, 3, 1, 1)
+        small = torch.nn.functional.avg_pool2d(first, 2)
+        large = torch.nn.functional.interpolate(small, scale_factor=2, mode="bilinear")
+        parts = [first, pooled, self.odd(first), self.odder(first), torch.relu(pooled + first) * 0.5]
+        joined = torch.cat([*parts, first, large - 1], 1)
+        return self.last(joined) + self.again(joined[:, :48])
+
+
+class Given(nn.Module):
+    """Parts of an argument, of a constant, and of what is returned as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.last = (
+            nn.Conv2d(4, 16, 3, padding=1),
+            nn.Conv2d(16, 8, 1),
+            nn.Conv2d(48, 8, 1),
+        )
+        self.register_buffer("constant", torch.randn(1, 4, 10, 12))
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        first = torch.relu(self.first(image))
+        parts = [image, first, self.second(first), torch.sigmoid(first), self.constant.expand(image.shape)]
+        return self.last(torch.cat(parts, 1)), first
+
+
 def with_positive_weights(model: nn.Module) -> nn.Module:
     """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
     positive = copy.deepcopy(model)
     for parameter in positive.parameters():
         parameter.data.abs_()
+    for buffer in positive.buffers():
+        buffer.abs_()
     return positive
 
 
@@ -65,18 +123,37 @@ def test_layers_write_the_channels_that_are_theirs(
     growths: tuple[int, ...], gpu_target: str, gpu_device: str
 ) -> None:
     torch.manual_seed(0)
-    model, image = Dense(growths).eval(), torch.randn(2, 4, 13, 14)
-    imported = iree.winograd.import_torch(model, image)
-    program = iree.winograd.load(iree.winograd.compile(imported, target=gpu_target, strict=True), gpu_device)
-    result = np.asarray(program(image.numpy()))
-    with torch.no_grad():
-        exact = model.double()(image.double()).numpy()
-        largest = with_positive_weights(model)(image.abs().double()).numpy()
-    assert (np.abs(result - exact) <= ROUNDINGS * UNIT_ROUNDOFF * largest).all()
+    expect_right(Dense(growths).eval(), torch.randn(2, 4, 13, 14), gpu_target, gpu_device)
 
 
-@pytest.mark.parametrize("case", wide([((12, 8), 1), ((10, 6), 3)]))
-def test_only_the_first_image_and_what_is_no_quads_is_copied(case: tuple[tuple[int, ...], int]) -> None:
-    growths, expected = case
+@pytest.mark.parametrize("model", wide([Branches, Decoder, Given]))
+def test_parts_of_all_kinds_are_where_they_belong(
+    model: type[nn.Module], gpu_target: str, gpu_device: str
+) -> None:
     torch.manual_seed(0)
-    assert copies(Dense(growths).eval(), torch.randn(2, 4, 13, 14)) == expected
+    expect_right(model().eval(), torch.randn(1, 4, 10, 12), gpu_target, gpu_device)
+
+
+def expect_right(model: nn.Module, image: torch.Tensor, target: str, device: str) -> None:
+    """Compiles the model, whose result, or each of several, may be off by rounding."""
+    imported = iree.winograd.import_torch(model, image)
+    program = iree.winograd.load(iree.winograd.compile(imported, target=target, strict=True), device)
+    results = as_tuple(program(image.numpy()))
+    with torch.no_grad():
+        exact = as_tuple(model.double()(image.double()))
+        largest = as_tuple(with_positive_weights(model)(image.abs().double()))
+    for result, expected, bound in zip(results, exact, largest, strict=True):
+        error = np.abs(np.asarray(result) - expected.numpy())
+        assert (error <= ROUNDINGS * UNIT_ROUNDOFF * bound.numpy()).all()
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+@pytest.mark.parametrize(
+    "case", wide([(Dense((12, 8)), 0), (Dense((10, 6)), 0), (Decoder(), 0), (Branches(), COPIED)])
+)
+def test_only_what_cannot_be_computed_in_its_place_is_copied(case: tuple[nn.Module, int]) -> None:
+    model, expected = case
+    assert copies(model.eval(), torch.randn(1, 4, 10, 12)) == expected
