@@ -53,6 +53,41 @@ func.func @chain(%m: tensor<36x16x4xf32>, %bias: tensor<4xf32>, %x: tensor<1x14x
 
 #f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
+// Tokens: what follows the merged pixels is computed before they are.
+// CHECK-LABEL: @tokens
+// CHECK-SAME: (%[[M:.*]]: tensor<36x16x4xf32>, %[[BIAS:.*]]: tensor<4xf32>, %[[X:.*]]: tensor<1x196x4xf32>)
+// CHECK: %[[E:.*]] = tensor.expand_shape %[[X]] {{.*}} into tensor<1x14x14x4xf32>
+// CHECK: %[[R:.*]] = "winograd.output_transform"(%[[M]], %[[BIAS]], %[[E]]) ({
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %[[C:.*]]: f32):
+// CHECK-NEXT: %[[AB:.*]] = arith.addf %[[A]], %[[B]] : f32
+// CHECK-NEXT: %[[ABC:.*]] = arith.addf %[[AB]], %[[C]] : f32
+// CHECK-NEXT: vector.yield %[[ABC]] : f32
+// CHECK: %[[T:.*]] = tensor.collapse_shape %[[R]]
+// CHECK-NEXT: return %[[T]]
+func.func @tokens(%m: tensor<36x16x4xf32>, %bias: tensor<4xf32>, %x: tensor<1x196x4xf32>) -> tensor<1x196x4xf32> {
+  %e = tensor.empty() : tensor<1x196x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f4, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<36x16x4xf32>) -> tensor<1x14x14x4xf32>
+  %t = tensor.collapse_shape %y [[0], [1, 2], [3]] : tensor<1x14x14x4xf32> into tensor<1x196x4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, t, k) -> (n, t, k)>, affine_map<(n, t, k) -> (k)>,
+      affine_map<(n, t, k) -> (n, t, k)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%t, %bias : tensor<1x196x4xf32>, tensor<4xf32>) outs(%e : tensor<1x196x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %u = arith.addf %a, %b : f32
+    linalg.yield %u : f32
+  } -> tensor<1x196x4xf32>
+  %r = linalg.elementwise <add> ins(%s, %x : tensor<1x196x4xf32>, tensor<1x196x4xf32>)
+    outs(%e : tensor<1x196x4xf32>) -> tensor<1x196x4xf32>
+  return %r : tensor<1x196x4xf32>
+}
+
+// -----
+
+#f4 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 4, 4>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
 // What follows from constants is computed here; a broadcast, or a reshape to more dimensions, is read at its source; a
 // tensor that is one number is no operand. Both uses of the convolution's output by one operation count as one.
 // CHECK-LABEL: @operands
