@@ -99,6 +99,9 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
 def _is_read(value: ir.Value, space: SearchSpace, half: ir.Type) -> bool:
     """Whether all that reads an image, of which there is something, takes it in half precision."""
     users = _users(value)
+    if any(user.name == "linalg.generic" and value in list(user.operands) for user in users):
+        # It isn't what elements are gathered in.
+        return False
     return bool(users) and all(_reads(user, space, half) for user in users)
 
 

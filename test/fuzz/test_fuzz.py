@@ -278,6 +278,31 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
         replace(PREDICTED, target="avx2"),
     ),
     # No element of it lies along a column.
+    "arithmetic between convolutions of half precision that isn't fused": (
+        Program(
+            (
+                Function(
+                    (
+                        Input((1, 9, 16)),
+                        Constant((3, 16, 16), 1, 0.2),
+                        Fill(0.0, (1, 7, 16)),
+                        Convolution(0, 1, 2, ("n0c", "0cf", "n0f"), (1,), (1,), named=True),
+                        Elementwise(
+                            (3,),
+                            ((0, 1, 2),),
+                            (e.Apply("mul", (e.Argument(0), e.Apply("tanh", (e.Position(1),)))),),
+                            (1, 7, 16),
+                        ),
+                        Constant((3, 16, 16), 2, 0.2),
+                        Fill(0.0, (1, 5, 16)),
+                        Convolution(4, 5, 6, ("n0c", "0cf", "n0f"), (1,), (1,), named=True),
+                    ),
+                    (7,),
+                ),
+            )
+        ),
+        replace(PREDICTED, numbers="bf16"),
+    ),
     "a softmax of columns of one element": (
         Program(
             (
