@@ -79,11 +79,13 @@ def direct_schedules(
     whole, shape = shape, in_lines(shape)
     pixels = shape.output_size[-1]
     rows = shape.output_rows
+    is_far = images_are_far(representative(shape), target)
+    image_prefetches = (None, 1) if is_far else (default.image_prefetch,)
     for vectors, width in block_vectors(shape, target):
         most = min(pixels, RegisterBlock.most_rows(vectors, target))
         even = ceil_div(pixels, ceil_div(pixels, most))
         for register_pixels in sorted({most, even, max(1, most - 1)}):
-            for pixel_block, row_block, prefetch, split in product(
+            for pixel_block, row_block, prefetch, split, image_prefetch in product(
                 sorted(
                     {
                         *(min(pixels, most) for most in MAX_PIXEL_BLOCKS),
@@ -95,6 +97,7 @@ def direct_schedules(
                 sorted({1, min(2, rows), min(4, rows), min(8, rows), default.row_block}),
                 FILTER_PREFETCHES,
                 _channel_splits(threads, ceil_div(shape.group_outputs, width)),
+                image_prefetches,
             ):
                 schedule = replace(
                     default,
@@ -105,6 +108,7 @@ def direct_schedules(
                     row_block=row_block,
                     filter_prefetch=prefetch,
                     channel_splits=split,
+                    image_prefetch=image_prefetch,
                 )
                 if misfit(schedule, whole.channels_last, target) is None:
                     yield schedule

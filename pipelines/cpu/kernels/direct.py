@@ -396,11 +396,15 @@ class DirectKernel:
     def _prefetch(
         self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index
     ) -> None:
-        """Fetches, while a channel is added, a part of what comes next: outputs, and the next pixels."""
+        """Fetches, while a channel is added, a part of what comes next: outputs, and later pixels."""
+        blocks = self.schedule.image_prefetch
+        if blocks is None:
+            return
         store.prefetch(pixels.number, pixels.position, self.blocks.first(pixels.block), c)
         if not (source.is_copy or self._skips_padding) and self.shape.decomposition.step[-1] == 1:
-            # A channel of these pixels takes as long as an element of each of the next ones.
-            source.buffer.prefetch(origin + (c + source.buffer.stride(-2)) * self.schedule.register_pixels)
+            # A channel of these pixels takes as long as an element of each of the later ones.
+            ahead = source.buffer.stride(-2) * blocks
+            source.buffer.prefetch(origin + (c + ahead) * self.schedule.register_pixels)
 
     def _outer_taps_of(self, output_row: tuple[Index, ...]) -> tuple[tuple[Index, IndexLike], ...]:
         """Of each outer dimension the first tap that a row of outputs needs, and the number of them."""

@@ -29,7 +29,9 @@ class DirectSchedule(RunningSumSchedule):
     `register_pixels` x `register_vectors` sums of `vector_width` lanes are kept in registers. `row_block`
     rows of `pixel_block` outputs share each block of filters while it is in the L2 cache; rows are those of
     `in_lines`. `filter_prefetch` and `channel_splits` are as in `WinogradSchedule`. Of a register block that
-    has all output channels of a convolution without groups, a part of the last vector may be left out.
+    has all output channels of a convolution without groups, a part of the last vector may be left out. With
+    `image_prefetch` a workgroup fetches what is far away while it multiplies, a line for each channel: its
+    outputs, what the epilogue reads there, and pixels that lie so many register blocks ahead.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -43,6 +45,7 @@ class DirectSchedule(RunningSumSchedule):
     pixel_block: int
     filter_prefetch: int = 96
     channel_splits: int = 1
+    image_prefetch: int | None = 1
 
     @property
     def product(self) -> RegisterBlock:

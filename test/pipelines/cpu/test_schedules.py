@@ -188,3 +188,9 @@ def test_register_blocks_of_enough_rows_fetch_all_of_the_next_filters() -> None:
         assert all(count * block.filters_ahead(count) >= block.channels for count in range(2, 40))
         alone = RegisterBlock(rows=8, vectors=vectors, width=width, filter_prefetch=96)
         assert alone.filters_ahead(1) == alone.channels
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: f"{target.vector_width}-{target.l2_bytes}")
+def test_images_are_fetched_ahead_by_vectors_of_whole_cache_lines(target: CpuTarget) -> None:
+    schedule = default_direct_schedule(shape(1, 56, 64, 64, 1), target, 1)
+    assert (schedule.image_prefetch is not None) == (target.vector_width == 16)
