@@ -45,7 +45,7 @@ class DirectSchedule(RunningSumSchedule):
     pixel_block: int
     filter_prefetch: int = 96
     channel_splits: int = 1
-    image_prefetch: int | None = 1
+    image_prefetch: int | None = None
 
     @property
     def product(self) -> RegisterBlock:

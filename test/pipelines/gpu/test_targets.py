@@ -123,14 +123,15 @@ def test_limits_are_read_from_the_target() -> None:
     )
     cuda = GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text))
     counts = (2**31 - 1, 65535, 1024)
-    code = IreeCode(fails_on_uniform_filters=True)
+    code = IreeCode(fails_on_uniform_filters=True, reads_slices=True, writes_slices=True)
     assert cuda == GpuTarget(
         256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f", iree_code=code
     )
     least = cuda.least(GpuTarget(256, 32768))
     assert (least.max_workgroups, least.float_register) == ((65535, 65535, 1024), None)
+    code = IreeCode(reductions_race=True, reads_slices=True, writes_slices=True)
     vulkan = GpuTarget.of(ExecutableTarget("vulkan-spirv", "vulkan-spirv-fb", ""))
-    assert vulkan == GpuTarget(128, 16384, iree_code=IreeCode(reductions_race=True))
+    assert vulkan == GpuTarget(128, 16384, iree_code=code)
 
 
 def test_an_architecture_may_have_less_memory_than_irees_target_says() -> None:
