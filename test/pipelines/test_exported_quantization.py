@@ -52,6 +52,7 @@ class Quantized(nn.Module):
         return through_bytes(functional.max_pool2d(x + image, 2), RESULT_SCALE, 122)
 
 
+@pytest.mark.wide
 def test_a_quantised_block_is_f32_kernels_that_round(tmp_path: Path) -> None:
     """Filters are constants, and epilogues round. A number near a half may become either byte."""
     torch.manual_seed(0)

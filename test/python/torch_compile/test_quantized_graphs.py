@@ -26,6 +26,7 @@ class BetweenBytes(nn.Module):
         return result
 
 
+@pytest.mark.wide
 @pytest.mark.filterwarnings("ignore::iree.winograd.FallbackWarning")
 def test_a_program_holds_bytes_and_others_are_the_fallbacks() -> None:
     torch.manual_seed(0)
