@@ -74,6 +74,26 @@ def layouts(files: Sequence[Any]) -> list[str]:
     return table(("threads", "batch", *names, "mean"), rows)
 
 
+def open_sizes(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of a program for all sizes beside one for the first size alone, and beside other tools."""
+    heads = ("network", "size", "any size, ms", "that size", "torch", "ONNX Runtime", "ratio", "speed-up")
+    rows, ratios, speedups = [], [], []
+    for network, sizes in (pair for file in files for pair in file["networks"].items()):
+        for size, times in sizes.items():
+            speedups.append(min(times["torch"], times["onnxruntime"]) / times["open"])
+            ratio = times["open"] / times["static"] if "static" in times else None
+            if ratio is not None:
+                ratios.append(ratio)
+            cells = (number(times.get(tool), ".2f") for tool in ("open", "static", "torch", "onnxruntime"))
+            rows.append((network, size, *cells, number(ratio, ".2f"), f"{speedups[-1]:.2f}"))
+    means = (
+        f"In the geometric mean a program for any size takes {mean(ratios):.2f} times as long as one for "
+        f"that size ({max(ratios):.2f} at most), and is {mean(speedups):.2f} times as fast as the best other "
+        f"({min(speedups):.2f} at least)."
+    )
+    return [*table(heads, rows), "", means]
+
+
 def compile_time(files: Sequence[Any]) -> list[str]:
     """Processor seconds of compilation, beside stock IREE's."""
     rows = sorted((row for file in files for row in file), key=_compile_ratio, reverse=True)

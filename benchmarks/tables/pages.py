@@ -51,6 +51,7 @@ TABLES: Mapping[str, Table] = {
     "main-loops": cpu.main_loops,
     "models-of-people": people.models,
     "networks": networks.networks,
+    "open-sizes": cpu.open_sizes,
     "other-threads": threads.other_threads,
     "server-conditions": threads.server_conditions,
     "summary": networks.summary,

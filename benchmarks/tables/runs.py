@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.tables.markdown import table
 
 ZEN4, ZEN5 = "Zen 4 (AMD EPYC, AVX-512)", "Zen 5 (AMD EPYC, AVX-512)"
+ZEN3 = "Zen 3 (AMD EPYC, AVX2)"
 SERVER = "Emerald Rapids server, 16 virtual processors"
 SERVER_64 = "a server of 64 virtual processors with AVX-512"
 H200 = "NVIDIA H200, torch 2.11, cuDNN 9.19"
@@ -133,6 +134,7 @@ RUNS: Mapping[str, Run] = {
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
+    "open-sizes.json": Run("2026-11-28", ZEN3, "open_sizes --output benchmarks/results/open-sizes.json"),
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
     ),
