@@ -86,12 +86,14 @@ def open_sizes(files: Sequence[Any]) -> list[str]:
                 ratios.append(ratio)
             cells = (number(times.get(tool), ".2f") for tool in ("open", "static", "torch", "onnxruntime"))
             rows.append((network, size, *cells, number(ratio, ".2f"), f"{speedups[-1]:.2f}"))
-    means = (
-        f"In the geometric mean a program for any size takes {mean(ratios):.2f} times as long as one for "
-        f"that size ({max(ratios):.2f} at most), and is {mean(speedups):.2f} times as fast as the best other "
-        f"({min(speedups):.2f} at least)."
-    )
-    return [*table(heads, rows), "", means]
+    over_static = f"{mean(ratios):.2f} times as long as one for that size ({max(ratios):.2f} at most)"
+    over_others = f"{mean(speedups):.2f} times as fast as the best other ({min(speedups):.2f} at least)"
+    return [
+        *table(heads, rows),
+        "",
+        f"In the geometric mean a program for any size takes {over_static},",
+        f"and is {over_others}.",
+    ]
 
 
 def compile_time(files: Sequence[Any]) -> list[str]:
