@@ -9,6 +9,13 @@ from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 
+def read_instead(reader: ir.Operation, value: ir.Value, moved: ir.Value) -> None:
+    """Have `reader` read `moved` wherever it reads `value`."""
+    for position, operand in enumerate(list(reader.operands)):
+        if operand == value:
+            reader.operands[position] = moved
+
+
 def replace_moved(operation: ir.Operation, result: ir.Value, build: Callable[[], ir.Value]) -> None:
     """Replace `result` by what `build` makes there, and erase what made it.
 

@@ -15,6 +15,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.moved_result import read_instead
 
 from ..backends.backend import Backend
 from ..backends.module_backend import supported_backend
@@ -181,10 +182,8 @@ def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir
     destination = match_insert(insertion)
     assert destination is not None
     *_, latest = (each for each in first if each.is_before_in_block(reader))
-    channels = ir.RankedTensorType(insertion.operands[0].type).shape[-1]
     part = insertion.operands[0]
+    channels = ir.RankedTensorType(part.type).shape[-1]
     with reader.location, ir.InsertionPoint(reader):
         read = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
-    for position, operand in enumerate(list(reader.operands)):
-        if operand == part:
-            reader.operands[position] = read
+    read_instead(reader, part, read)

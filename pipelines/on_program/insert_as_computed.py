@@ -10,6 +10,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, is_empty, walk
 from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.passes.rewrite.moved_result import read_instead
 
 from ..backends.module_backend import supported_backend
 
@@ -103,9 +104,7 @@ def _read_inserted(reader: ir.Operation, insertion: ir.Operation, whole: ir.Valu
         read = tensor.extract_slice(
             part.type, whole, [], [], [], list(slice_.offsets), list(slice_.sizes), list(slice_.strides)
         )
-    for position, operand in enumerate(list(reader.operands)):
-        if operand == part:
-            reader.operands[position] = read
+    read_instead(reader, part, read)
 
 
 def _is_of_some_channels(insertion: ir.Operation) -> bool:

@@ -70,14 +70,10 @@ class _Windows:
         places = add("Mul", add("Range", zero, self.count, self.integer(1)), self.integer(self.stride))
         starts = self._plus(places, -self.low)
         end = self._plus(self.size, self.high) if with_padding else self.size
-        ends = self._least(self._plus(starts, self.taps), end)
+        ends = self.rewriting.lesser(self._plus(starts, self.taps), end)
         if not with_padding:
-            starts = add("Where", add("Greater", starts, zero), starts, zero)
+            starts = self.rewriting.greater(starts, zero)
         return add("Sub", ends, starts)
 
     def _plus(self, numbers: str, number: int) -> str:
         return self.rewriting.add("Add", numbers, self.integer(number)) if number else numbers
-
-    def _least(self, first: str, second: str) -> str:
-        is_more = self.rewriting.add("Greater", first, second)
-        return self.rewriting.add("Where", is_more, second, first)

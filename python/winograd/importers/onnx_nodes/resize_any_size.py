@@ -11,8 +11,6 @@ from onnx import TensorProto
 
 ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 _COORDINATES = ("align_corners", "asymmetric", "half_pixel", "pytorch_half_pixel")
-_MIN_OF_INTEGERS = 12
-"""The operator set from which `Min` takes integers."""
 _MOST_PARTS = 64
 """Of an element: sizes are multiplied by such fractions in integers; by others in f32, as by ONNX Runtime."""
 
@@ -73,9 +71,9 @@ class _Positions:
             return self.add("Gather", self.image, self._nearest(), axis=self.axis)
         last = self.add("Sub", self.size, self.integer(1))
         positions = self._between()
-        first = self._at_most(self.add("Cast", positions, to=TensorProto.INT64), last)
+        first = self.rewriting.lesser(self.add("Cast", positions, to=TensorProto.INT64), last)
         share = self.add("Sub", positions, self._float(first))
-        second = self._at_most(self.add("Add", first, self.integer(1)), last)
+        second = self.rewriting.lesser(self.add("Add", first, self.integer(1)), last)
         rank = self.rewriting.rank(0)
         along = self.rewriting.constant_of([-1] + [1] * (rank - 1 - self.axis), np.int64)
         parts = [
@@ -109,7 +107,7 @@ class _Positions:
         elif self.by.rounding == "ceil":
             numerator = self.add("Add", numerator, self.add("Sub", denominator, one))
         quotient = self.add("Div", numerator, denominator)
-        return self._at_most(quotient, self.add("Sub", self.size, one))
+        return self.rewriting.lesser(quotient, self.add("Sub", self.size, one))
 
     def _quotient(self) -> tuple[str, str]:
         """A numerator, not negative, for each position, and their denominator."""
@@ -122,7 +120,7 @@ class _Positions:
         twice = self.integer(2)
         centers = self.add("Add", self.add("Mul", self.places, twice), one)
         numerator = self.add("Sub", self.add("Mul", centers, self.under), self.over)
-        numerator = self.add("Where", self.add("Greater", numerator, zero), numerator, zero)
+        numerator = self.rewriting.greater(numerator, zero)
         if self.by.coordinates == "pytorch_half_pixel":
             numerator = self.add("Where", self._is_one, zero, numerator)
         return numerator, self.add("Mul", self.over, twice)
@@ -157,11 +155,6 @@ class _Positions:
     def _is_one(self) -> str:
         """Whether there is one new element."""
         return self.add("Equal", self.new_size, self.integer(1))
-
-    def _at_most(self, numbers: str, bound: str) -> str:
-        if self.rewriting.operator_set >= _MIN_OF_INTEGERS:
-            return self.add("Min", numbers, bound)
-        return self.add("Where", self.add("Greater", numbers, bound), bound, numbers)
 
     def _float(self, integers: str) -> str:
         return self.add("Cast", integers, to=TensorProto.FLOAT)

@@ -13,6 +13,8 @@ from onnx import NodeProto, helper, numpy_helper
 
 Size: TypeAlias = int | str
 """A size that is known, or the name of a tensor of one int64 that holds it when the model runs."""
+_MIN_OF_INTEGERS = 12
+"""The operator set from which `Min` takes integers."""
 
 
 class Rewriting:
@@ -79,6 +81,16 @@ class Rewriting:
         result = into if into is not None else self._name(operator)
         self.nodes.append(helper.make_node(operator, operands, [result], name=self.node.name, **attributes))
         return result
+
+    def lesser(self, first: str, second: str) -> str:
+        """The lesser of integers, element by element."""
+        if self.operator_set >= _MIN_OF_INTEGERS:
+            return self.add("Min", first, second)
+        return self.add("Where", self.add("Greater", first, second), second, first)
+
+    def greater(self, first: str, second: str) -> str:
+        """The greater of numbers, element by element."""
+        return self.add("Where", self.add("Greater", first, second), first, second)
 
     def constant_of(self, elements: Any, dtype: npt.DTypeLike | None = None) -> str:
         """A constant tensor."""
