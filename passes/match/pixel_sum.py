@@ -48,7 +48,6 @@ def match_pixel_sum(reduction: ir.Operation) -> PixelSum | None:
     return PixelSum(reduced.source, dimensions, tuple(scales), tuple(reductions), order_map)
 
 
-
 def _summed_dimensions(reduced: Reduced) -> int | None:
     """How many of the last spatial dimensions are summed, if nothing else is."""
     *kept, channels = reduced.kept_as

@@ -70,7 +70,7 @@ class LowerSums:
       becomes
         %r = flow.dispatch @winograd_row_sums_anyxanyx64(%x) -> tensor<1x?x64xf32>
         %p = flow.dispatch @winograd_row_sums_anyx64(%r) -> tensor<1x64xf32>
-        %t = linalg.generic ins(%p : tensor<1x64xf32>) outs(%empty : tensor<1x64x1x1xf32>) { arith.divf %height }
+        %t = linalg.generic ins(%p) { arith.divf %height } -> tensor<1x64x1x1xf32>
         %m = linalg.generic ins(%t) { arith.divf %width }
 
     A program without convolutions that were taken stays as it is.

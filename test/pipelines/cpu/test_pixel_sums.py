@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import iree.winograd
 import numpy as np
 import pytest
@@ -63,7 +65,7 @@ MEANS = """
         linalg.yield %added : f32
       } -> tensor<?xCx1x1xf32>
       return %r2 : tensor<?xCx1x1xf32>"""
-EXPECTED = {
+EXPECTED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "rows": lambda image: image.sum(axis=2).transpose(0, 2, 1)[..., None],
     "pixels": lambda image: image.sum(axis=(1, 2)),
     "means": lambda image: image.sum(axis=(1, 2))[..., None, None] / np.float32(image.shape[1]),
@@ -79,7 +81,8 @@ def program(form: str, channels: int) -> str:
     """MLIR of sums behind a pointwise convolution by the unit matrix."""
     body, result = FORMS[form]
     unit = np.eye(channels, dtype=np.float32).tobytes().hex().upper()
-    return """
+    return (
+        """
     func.func @main(%x: tensor<?x?x?xCxf32>) -> RESULT {
       %zero = arith.constant 0.0 : f32
       %c0 = arith.constant 0 : index
@@ -93,11 +96,16 @@ def program(form: str, channels: int) -> str:
       %z = linalg.fill ins(%zero : f32) outs(%e : tensor<?x?x?xCxf32>) -> tensor<?x?x?xCxf32>
       %c = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<?x?x?xCxf32>, tensor<1x1xCxCxf32>)
         outs(%z : tensor<?x?x?xCxf32>) -> tensor<?x?x?xCxf32>BODY
-    }""".replace("BODY", body).replace("RESULT", result).replace("xC", f"x{channels}").replace("UNIT", unit)
+    }""".replace("BODY", body)
+        .replace("RESULT", result)
+        .replace("xC", f"x{channels}")
+        .replace("UNIT", unit)
+    )
 
 
 @pytest.mark.parametrize(
-    ("form", "channels"), [("rows", 21), ("pixels", 21), ("means", 21), *wide_combinations([("rows", 3), ("means", 32)])]
+    ("form", "channels"),
+    [*((form, 21) for form in FORMS), *wide_combinations([("rows", 3), ("means", 32)])],
 )
 def test_sums_pixels_of_any_size(form: str, channels: int) -> None:
     compiled = iree.winograd.compile(program(form, channels), threads=1, strict=True)
