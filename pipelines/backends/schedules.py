@@ -45,8 +45,10 @@ def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"a {kind} schedule has no {name!r}")
-        if type(value) is not int and get_type_hints(schedule)[name] is not bool:
-            raise ValueError(f"{name} of a {kind} schedule must be an integer, not {value!r}")
+        hint = get_type_hints(schedule)[name]
+        wanted, article = (str, "a string") if hint == str | None else (int, "an integer")
+        if type(value) is not wanted and hint is not bool:
+            raise ValueError(f"{name} of a {kind} schedule must be {article}, not {value!r}")
     try:
         return schedule(**values)
     except TypeError as error:

@@ -13,7 +13,9 @@ FILTER_TRANSFORM_STAGE = "filter transform"
 
 @dataclass(frozen=True)
 class Schedule:
-    """How kernels work through an algorithm, as data: a frozen dataclass of numbers that a tuner may vary.
+    """How kernels work through an algorithm, as data: a frozen dataclass of what a tuner may vary.
+
+    Its fields are numbers and names of types.
 
     Raises ValueError for numbers that are not positive.
     """
@@ -23,7 +25,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if value is not None and value < 1:
+            if isinstance(value, int) and value < 1:
                 raise ValueError(f"{name} must be at least 1, not {value}")
 
     @property
@@ -74,9 +76,9 @@ class Schedule:
         changes none of f16 and bf16 that counts: what is 2^-27 of the largest of a row keeps all of f16's 11
         bits, what is 2^-30 of it all of bf16's 8. Transformed ones have more bits.
         """
-        if self.matrix_products == 1:
-            return exact_type is not None and not are_transformed
-        return self.rounded_type(exact_type) is None
+        if self.rounded_type(exact_type) is not None:
+            return False
+        return self.matrix_products != 1 or (exact_type is not None and not are_transformed)
 
 
 @dataclass(frozen=True)

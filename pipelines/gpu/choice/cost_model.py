@@ -8,6 +8,7 @@ from math import hypot, prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -83,7 +84,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     if not packing.reads_image:
         gathering = gathered / (GATHER_RATE * machine.multiprocessors)
         latency = INPUT_LATENCY + INPUT_ELEMENT_LATENCY * shape.transform_size
-        latency += SPLIT_LATENCY if on_matrix_units else 0
+        latency += SPLIT_LATENCY if _finds_scales(packing) else 0
         moving = moved_seconds(image, tiles, machine) / _kept(shape, on_matrix_units)
         moving += (packing.input_passes - 1) * image / machine.cache_bandwidth
         stages["input"] = latency + max(moving, gathering)
@@ -111,6 +112,11 @@ def with_output_seconds(
         result = shape.images * shape.result_bytes
         stages["output"] = latency + moved_seconds(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
+
+
+def _finds_scales(packing: ProductPacking) -> bool:
+    """Whether threads find the scales of their operands before they write them."""
+    return isinstance(packing.schedule, MatrixSchedule) and packing.schedule.scales_operands
 
 
 def full_threads(machine: GpuMachine) -> int:

@@ -7,9 +7,10 @@ from dataclasses import replace
 from itertools import islice, product
 from math import prod
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -54,6 +55,8 @@ from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
 from .weight_gradient_cost import weight_gradient_seconds
+
+Rounding = TypeVar("Rounding", bound=MatrixSchedule)
 
 GEMM_SCHEDULES = (
     GemmSchedule(128, 128, 16),
@@ -309,7 +312,7 @@ def matrix_schedules(
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
     candidates = (
-        *_matrix_schedules(rounded, machine),
+        *(_multiplying_bf16(each, shape) for each in _matrix_schedules(rounded, machine)),
         *_gathering_schedules(shape, machine),
         *_implicit_gemm_schedules(shape, target, machine),
     )
@@ -318,6 +321,14 @@ def matrix_schedules(
         for each in candidates
         if kernel_misfit(shape, target, each) is None and not _unrolls_stages(shape, each)
     )
+
+
+def _multiplying_bf16(schedule: Rounding, shape: ConvolutionShape) -> Rounding:
+    """The schedule as it is, or of rounded numbers the one that multiplies a convolution's bf16 as it is."""
+    is_exact = shape.exact_type == BF16.name and shape.transform_size == 1
+    if not is_exact or schedule.products != ROUNDED_PRODUCTS or not schedule.unit.multiplies_bf16:
+        return schedule
+    return replace(schedule, multiplied_type=BF16.name)
 
 
 def _unrolls_stages(shape: ConvolutionShape, schedule: MatrixSchedule) -> bool:
@@ -352,7 +363,8 @@ def _gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterat
     """
     expected = representative(shape)
     tiles = expected.images * prod(expected.tiles_per_image)
-    for schedule in GATHERING_SCHEDULES:
+    for rounding in GATHERING_SCHEDULES:
+        schedule = _multiplying_bf16(rounding, shape)
         packing = SplitPacking(expected, schedule)
         if not packing.reads_image:
             continue
@@ -387,6 +399,7 @@ def _implicit_gemm_schedules(
             )
             for channel_blocks in CHANNEL_BLOCKS
         )
+        blocked = (_multiplying_bf16(each, shape) for each in blocked)
         fitting = (
             each
             for each in blocked

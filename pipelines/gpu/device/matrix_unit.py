@@ -18,18 +18,18 @@ WARP_THREADS = 32
 MATRIX_ROWS = 16
 """Rows, columns and reduction of the products that operands are divided into."""
 COPIED = 8
-"""fp16 numbers that a thread copies at once: 16 bytes."""
+"""Numbers of half precision that a thread copies at once: 16 bytes."""
 
 
 @dataclass(frozen=True)
 class MatrixUnit:
-    """What kernels rely on of a kind of matrix units that multiplies fp16 numbers and sums in fp32."""
+    """What kernels rely on of a kind of matrix units that multiplies half precision and sums in fp32."""
 
     name: str
     threads: int
     """Of a warp, which use it together."""
     stage_row: int
-    """fp16 numbers in a row of a stage: high parts and low parts, or rounded numbers."""
+    """Numbers in a row of a stage: high parts and low parts, or rounded ones."""
     swizzles: bool
     """Whether chunks of 16 bytes change places by the row. Elsewhere rows are apart in shared memory."""
     column_weights: tuple[int, int, int, int]
@@ -41,6 +41,8 @@ class MatrixUnit:
     Low parts aren't scaled then. For fewer registers: the small products of a step come first, so that least
     is lost by truncating.
     """
+    multiplies_bf16: bool = False
+    """Whether kernels have it multiply bf16, too."""
 
     @property
     def low_bits(self) -> int:
@@ -64,7 +66,7 @@ class MatrixUnit:
 
 _IN_ORDER = (1, 2, 4, 8)
 
-MMA = MatrixUnit("mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4))
+MMA = MatrixUnit("mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4), multiplies_bf16=True)
 """NVIDIA's from sm_80 on, and by warpgroups: pairs of two products become four neighbours."""
 COOPERATIVE = MatrixUnit("cooperative", 32, 32, swizzles=False, column_weights=_IN_ORDER, joins_sums=True)
 """Those of Vulkan: a matrix is loaded by one distance between its rows, and no thread knows what it holds."""

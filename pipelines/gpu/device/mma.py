@@ -1,7 +1,7 @@
 """NVIDIA's matrix units from sm_80 on: copies beside the computation, fragments of operands, their products.
 
 Operations of the `nvgpu` dialect, of which IREE ships no Python bindings. A fragment is what one of the 32
-threads of a warp holds of 16 x 16 fp16 numbers of an operand, or of 16 x 8 fp32 sums.
+threads of a warp holds of 16 x 16 numbers of half precision of an operand, or of 16 x 8 fp32 sums.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import vector_type
 
-from .matrix_unit import COPIED, MATRIX_FACTORS, MATRIX_SUMS
+from .matrix_unit import COPIED, MATRIX_SUMS
 
 _COPIED_BITS = 16 * COPIED
 _SHAPE = (16, 8, 16)
@@ -26,15 +26,15 @@ _FRAGMENT_MATRICES = 4
 
 @dataclass(frozen=True)
 class StageMemory:
-    """Numbers of fp16, or of fp32, in the memory that a workgroup shares."""
+    """Numbers of half precision, or of fp32, in the memory that a workgroup shares."""
 
     memref: ir.Value
 
     @staticmethod
-    def allocate(count: int, name: str, element: ir.Type | None = None) -> StageMemory:
-        """Memory for so many, of fp16 by default."""
+    def allocate(count: int, name: str, element: ir.Type) -> StageMemory:
+        """Memory for so many."""
         space = ir.Attribute.parse("#gpu.address_space<workgroup>")
-        type_ = ir.MemRefType.get([count], element or MATRIX_FACTORS.type, memory_space=space)
+        type_ = ir.MemRefType.get([count], element, memory_space=space)
         with ir.Location.name(name):
             return StageMemory(memref.AllocOp(type_, [], []).result)
 
@@ -75,7 +75,7 @@ class StageMemory:
         """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
         return ir.Operation.create(
             "nvgpu.ldmatrix",
-            results=[_halves(_FRAGMENT_MATRICES)],
+            results=[ir.VectorType.get([_FRAGMENT_MATRICES, 2], self._element)],
             operands=[self.memref, Index.of(offset).value],
             attributes={"numTiles": _integer(_FRAGMENT_MATRICES), "transpose": ir.BoolAttr.get(False)},
         ).result
@@ -96,7 +96,8 @@ def wait_for_copies(group: ir.Value, pending: int) -> None:
 
 def column_fragments(fragment: ir.Value) -> list[ir.Value]:
     """A fragment of 16 columns as two of 8."""
-    return [vector.extract_strided_slice(_halves(2), fragment, [2 * half], [2], [1]) for half in range(2)]
+    type_ = ir.VectorType.get([2, 2], ir.VectorType(fragment.type).element_type)
+    return [vector.extract_strided_slice(type_, fragment, [2 * half], [2], [1]) for half in range(2)]
 
 
 def no_sums() -> ir.Value:
@@ -146,10 +147,6 @@ def sum_quads(halves: Sequence[ir.Value]) -> list[ir.Value]:
         )
         for row in range(2)
     ]
-
-
-def _halves(matrices: int) -> ir.VectorType:
-    return ir.VectorType.get([matrices, 2], MATRIX_FACTORS.type)
 
 
 def _integer(value: int) -> ir.Attribute:

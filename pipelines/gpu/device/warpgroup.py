@@ -7,19 +7,20 @@ barrier in shared memory counts.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, nvvm
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.numbers.number import Number
 
-from .matrix_unit import MATRIX_FACTORS, MATRIX_SUMS
+from .matrix_unit import MATRIX_SUMS
 from .memory import GlobalBuffer
 
 WARPGROUP_THREADS = 128
 WARPGROUP_ROWS = 64
 """Rows that a warpgroup multiplies at once."""
 REDUCTION = 16
-"""fp16 numbers along the reduction dimension that it multiplies at once."""
+"""Numbers along the reduction dimension that it multiplies at once."""
 BARRIER_BYTES = 8
 COPIED_BYTES = 16
 """Of a chunk."""
@@ -88,23 +89,25 @@ class SharedBytes:
         """The scalar or vector at a multiple of its size."""
         return llvm.LoadOp(type_, _pointer(self.address + offset, _SHARED)).result
 
-    def operand(self, offset: IndexLike) -> Operand:
+    def operand(self, offset: IndexLike, factors: Number) -> Operand:
         """Rows of an operand of a product, from an offset on, a multiple of eight of them."""
         distance = SWIZZLED_ROWS * SWIZZLED_ROW
         # Swizzled rows have no use for the other distance, which is set to one as it is elsewhere.
-        return self._operand(offset, _DESCRIPTOR_UNIT, distance, _SWIZZLE)
+        return Operand(self._descriptor(offset, _DESCRIPTOR_UNIT, distance, _SWIZZLE), factors)
 
-    def gathered_operand(self, offset: IndexLike, between_chunks: int, between_rows: int) -> Operand:
+    def gathered_operand(
+        self, offset: IndexLike, between_chunks: int, between_rows: int, factors: Number
+    ) -> Operand:
         """Rows of 16 bytes, eight of which lie one after the other, from an offset on.
 
         The next eight rows are `between_rows` bytes on, the next 16 bytes of all of them `between_chunks`.
         """
-        return self._operand(offset, between_chunks, between_rows, 0)
+        return Operand(self._descriptor(offset, between_chunks, between_rows, 0), factors)
 
-    def _operand(self, offset: IndexLike, leading: int, stride: int, layout: int) -> Operand:
+    def _descriptor(self, offset: IndexLike, leading: int, stride: int, layout: int) -> ir.Value:
         number = arith.index_cast(_long_type(), ((self.address + offset) // _DESCRIPTOR_UNIT).value)
         distances = leading // _DESCRIPTOR_UNIT << 16 | stride // _DESCRIPTOR_UNIT << 32
-        return Operand(arith.ori(number, arith.constant(_long_type(), layout | distances)))
+        return arith.ori(number, arith.constant(_long_type(), layout | distances))
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,8 @@ class Operand:
     """The descriptor of rows in shared memory, of which products take 16 numbers at a time."""
 
     descriptor: ir.Value
+    factors: Number
+    """The type of these, f16 or bf16."""
 
     def step(self, number: int) -> Operand:
         """From the given 16 numbers of each row on."""
@@ -119,13 +124,14 @@ class Operand:
 
     def here(self) -> Operand:
         """The same; the compiler doesn't compute what follows from it earlier, and keep it in registers."""
-        return Operand(_copied_here(self.descriptor))
+        return replace(self, descriptor=_copied_here(self.descriptor))
 
     def behind(self, size: int) -> Operand:
         """The same rows so many bytes on, a multiple of 16."""
         if size == 0:
             return self
-        return Operand(arith.addi(self.descriptor, arith.constant(_long_type(), size // _DESCRIPTOR_UNIT)))
+        distance = arith.constant(_long_type(), size // _DESCRIPTOR_UNIT)
+        return replace(self, descriptor=arith.addi(self.descriptor, distance))
 
 
 @dataclass(frozen=True)
@@ -231,7 +237,7 @@ class WarpgroupSums:
         half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
             for text in (
-                f"wgmma_type<{MATRIX_FACTORS.name}>",
+                f"wgmma_type<{rows.factors.name}>",
                 "wgmma_scale_in<one>",
                 f"wgmma_scale_out<{'zero' if begins else 'one'}>",
             )

@@ -3,8 +3,8 @@
 A workgroup copies all filters of its output channels to shared memory once. Then its warpgroups, each on
 its own, take one tile of 64 outputs after the other. A warpgroup loads the patch of the image that the tile
 reads, scales it by a power of two, leaves it in shared memory as high and low parts, and has matrix units
-multiply it, for each tap from where that is in the patch. Images of fp16 are left there as they are. While
-one warpgroup loads or stores, others multiply.
+multiply it, for each tap from where that is in the patch. Images of half precision are left there as they
+are. While one warpgroup loads or stores, others multiply.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class _Workgroup:
     def _multiply(self, position: Position, before: ScaledSums) -> ScaledSums:
         packing, schedule, geometry = self._packing, self._schedule, self._packing.patch
         distances = geometry.pair_bytes, geometry.line_bytes
-        patch = self._shared.gathered_operand(self._patches.place(position), *distances)
-        filters = self._shared.operand(0)
+        patch = self._shared.gathered_operand(self._patches.place(position), *distances, schedule.factors)
+        filters = self._shared.operand(0, schedule.factors)
         per_stage, parts = schedule.block_reduction // REDUCTION, range(schedule.parts)
 
         def operands(step: int, place: int, patch: Operand, filters: Operand) -> Step:
@@ -178,7 +178,7 @@ class _Workgroup:
         pairs = range(self._schedule.block_columns // PAIR_COLUMNS)
         columns = [first + j * PAIR_COLUMNS for j in pairs]
         column_scales = [restoring.column_scale(column) for column in columns]
-        row_scale = sums.scale
+        row_scale = sums.scale if self._schedule.scales_operands else None
         image, *origin = self._patches.origin(tile)
         # What an epilogue reads for a column serves both rows, and then needs no registers.
         for j, half in product(pairs, range(2)):
@@ -199,7 +199,7 @@ class _Workgroup:
                 channel: Index = channel,
                 large: ir.Value = quads[0],
                 small: ir.Value | None = small,
-                column_scale: ir.Value = column_scales[j],
+                column_scale: ir.Value | None = column_scales[j],
             ) -> None:
                 position = packing.patch.output_position((at[0], at[1]))
                 value = restoring.restored(large, small, row_scale, column_scale)

@@ -22,26 +22,34 @@ class MatrixSums:
     block: Block
     filters: GlobalBuffer
 
-    def row_scales(self, left: ir.Value) -> Callable[[Index], ir.Value]:
-        """What loads the scale of a row of the block, as a quad of equal elements.
+    def row_scales(self, left: ir.Value | None) -> Callable[[Index], ir.Value | None]:
+        """What loads the scale of a row of the block, as a quad of equal elements; None for one.
 
-        `left` is the memory of the left operand as a memref of what its scales are.
+        `left` is the memory of the left operand as a memref of what its scales are, None if it has none.
         """
 
-        def load(row: Index) -> ir.Value:
+        def load(row: Index) -> ir.Value | None:
+            if left is None:
+                return None
             place = self.packing.input_scale(self.block.row_block, self._group, row)
             return broadcast(memref.load(left, [place.value]), QUAD)
 
         return load
 
-    def column_scale(self, column: Index) -> ir.Value:
-        """Those of a quad of columns, which were divided by 2^14."""
+    def column_scale(self, column: Index) -> ir.Value | None:
+        """Those of a quad of columns, which were divided by 2^14; None where filters aren't scaled."""
+        if not self.packing.schedule.scales_operands:
+            return None
         place = self.packing.filter_scale(self._group, self.block.first_column + column)
         scale = self.filters.load(place, QUAD, Condition(True))
         return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
 
     def restored(
-        self, large: ir.Value, small: ir.Value | None, row_scale: ir.Value, column_scale: ir.Value
+        self,
+        large: ir.Value,
+        small: ir.Value | None,
+        row_scale: ir.Value | None,
+        column_scale: ir.Value | None,
     ) -> ir.Value:
         """A quad of sums of large products, and of small ones if there are some, scaled back."""
         joined = large
@@ -49,10 +57,12 @@ class MatrixSums:
             joined = vector.fma(
                 small, constant_quad(2.0**-self.packing.schedule.unit.low_bits, SPLIT.type), large
             )
+        if column_scale is None:
+            return joined
         # Apart from the scales, whose product is that of the largest elements: it underflows no sooner than
         # the result, nor does it overflow.
         reduced = arith.mulf(joined, constant_quad(2.0**-MAX_EXPONENT, SPLIT.type))
-        return arith.mulf(reduced, arith.mulf(row_scale, column_scale))
+        return arith.mulf(reduced, column_scale if row_scale is None else arith.mulf(row_scale, column_scale))
 
     @property
     def _group(self) -> Index:

@@ -224,7 +224,7 @@ class LoadedPatches(Patches):
     def _store(self, scaled: Sequence[ir.Value]) -> None:
         """Leaves this thread's quads in shared memory; then those of all are there."""
         for value, own in zip(scaled, self._own(self._patch.channel_quads), strict=True):
-            parts = parts_of(value, self._schedule.parts, self._schedule.unit.low_bits)
+            parts = parts_of(value, self._schedule)
             for place, (number, part) in product(self._patch.places(*own), enumerate(parts)):
                 self._shared.store(part, place + self._begin + number * self._patch.part_bytes)
         publish()

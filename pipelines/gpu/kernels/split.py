@@ -36,7 +36,7 @@ from .stage_copies import Operand
 
 @dataclass(frozen=True)
 class SplitProduct(OfSplitOperands):
-    """Three products of fp16 numbers for each of fp32, or one of rounded numbers."""
+    """Three products of fp16 numbers for each of fp32, or one of rounded numbers, fp16 or bf16."""
 
     schedule: WarpSchedule
     """That of the packing."""
@@ -207,7 +207,8 @@ class _Workgroup:
         columns = self._fragments.thread_columns
         sums = MatrixSums(self._packing, self._block, self._filters)
         column_scales = [sums.column_scale(column) for column in columns]
-        row_scale = sums.row_scales(self._left.viewed_as(SPLIT.type))
+        is_scaled = self._schedule.scales_operands
+        row_scale = sums.row_scales(self._left.viewed_as(SPLIT.type) if is_scaled else None)
         for i in range(self._tiles_down):
             across = slice(i * self._tiles_across, (i + 1) * self._tiles_across)
             rows = self._fragments.thread_rows(i)

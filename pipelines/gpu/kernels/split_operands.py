@@ -1,4 +1,7 @@
-"""The kernels that write split operands: transformed, scaled by powers of two, as high and low parts."""
+"""The kernels that write split operands: transformed, scaled by powers of two, as high and low parts.
+
+Or rounded, to bf16 without scales.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -79,19 +82,21 @@ class SplitInputKernel:
         block, row = number // packing.schedule.block_rows, number % packing.schedule.block_rows
         rounds = packing.input_rounds
         once = self._load(source, sized, tile, group, quad) if rounds == 1 else None
+        inverse = None
+        if packing.schedule.scales_operands:
 
-        def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
-            loaded = once or self._load(source, sized, tile, group, quad + i * self.packing.tile_threads)
-            return [largest_of([*found, *map(magnitude, loaded.values())])]
+            def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
+                loaded = once or self._load(source, sized, tile, group, quad + i * self.packing.tile_threads)
+                return [largest_of([*found, *map(magnitude, loaded.values())])]
 
-        (largest,) = loop_carried(rounds, 1, [integers(0)], larger, "round")
-        largest = self._over_tile(largest_of_quad(largest))
-        scale, inverse = scales_for(largest, input_growth(packing.shape))
-        writes_scale = exists & quad.less_than(1)
-        scales = packed.viewed_as(SPLIT.type)
-        place = packing.input_scale(block, group, row)
-        when(writes_scale, lambda: _store(scale, scales, place))
-        halves = packed.viewed_as(MATRIX_FACTORS.type, QUAD)
+            (largest,) = loop_carried(rounds, 1, [integers(0)], larger, "round")
+            largest = self._over_tile(largest_of_quad(largest))
+            scale, inverse = scales_for(largest, input_growth(packing.shape))
+            writes_scale = exists & quad.less_than(1)
+            scales = packed.viewed_as(SPLIT.type)
+            place = packing.input_scale(block, group, row)
+            when(writes_scale, lambda: _store(scale, scales, place))
+        halves = packed.viewed_as(packing.schedule.factors.type, QUAD)
         with loop(rounds, 1, "round") as i:
             own = quad + i * self.packing.tile_threads
             loaded = once or self._load(source, sized, tile, group, own)
@@ -141,7 +146,7 @@ class SplitInputKernel:
     def _transform(
         self,
         loaded: Elements,
-        inverse: ir.Value,
+        inverse: ir.Value | None,
         block: Index,
         row: Index,
         group: Index,
@@ -149,19 +154,19 @@ class SplitInputKernel:
         halves: ir.Value,
     ) -> None:
         packing, shape = self.packing, self.packing.shape
-        factor = broadcast(inverse, QUAD)
+        factor = None if inverse is None else broadcast(inverse, QUAD)
         per_stage = packing.schedule.block_reduction // QUAD
         line = quad // per_stage * packing.schedule.block_rows + row
         place = packing.stage_place(line, quad % per_stage * QUAD)
 
         def load(element: Position) -> ir.Value:
             # Scaled before, transforms don't overflow.
-            return arith.mulf(loaded[tuple(i.known or 0 for i in element)], factor)
+            return _scaled(loaded[tuple(i.known or 0 for i in element)], factor)
 
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.input_stage(block, number)
-            parts = parts_of(value, packing.schedule.parts, packing.schedule.unit.low_bits)
+            parts = parts_of(value, packing.schedule)
             for part, at in zip(parts, (place, place ^ packing.low_part), strict=False):
                 _store(part, halves, (origin + at) // QUAD)
 
@@ -188,16 +193,18 @@ class SplitFilterKernel:
         column, thread = work.workgroup[0] * QUAD, thread_id()
         group = work.workgroup[1] if shape.groups > 1 else Index(0)
         taps = [tuple(map(Index, each)) for each in product(*map(range, shape.decomposition.part_size))]
+        inverse = None
+        if packing.schedule.scales_operands:
 
-        def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
-            load = filter_taps(packing, self.layout, i + thread, column, group, source)
-            return [largest_of([*found, *(magnitude(load(tap)) for tap in taps)])]
+            def larger(i: Index, found: list[ir.Value]) -> list[ir.Value]:
+                load = filter_taps(packing, self.layout, i + thread, column, group, source)
+                return [largest_of([*found, *(magnitude(load(tap)) for tap in taps)])]
 
-        (largest,) = loop_carried(packing.padded_reduction, self.threads, [integers(0)], larger, "row")
-        scale, inverse = scales_for(self._over_workgroup(largest), filter_growth(shape))
-        place = packing.filter_scale(group, column)
-        when(thread.less_than(1), lambda: packed.store(scale, place))
-        halves = packed.viewed_as(MATRIX_FACTORS.type)
+            (largest,) = loop_carried(packing.padded_reduction, self.threads, [integers(0)], larger, "row")
+            scale, inverse = scales_for(self._over_workgroup(largest), filter_growth(shape))
+            place = packing.filter_scale(group, column)
+            when(thread.less_than(1), lambda: packed.store(scale, place))
+        halves = packed.viewed_as(packing.schedule.factors.type)
         with loop(packing.padded_reduction, self.threads, "row") as i:
             row = i + thread
             exists = row.less_than(packing.padded_reduction)
@@ -219,7 +226,7 @@ class SplitFilterKernel:
         row: Index,
         column: Index,
         group: Index,
-        inverse: ir.Value,
+        inverse: ir.Value | None,
         source: GlobalBuffer,
         halves: ir.Value,
     ) -> None:
@@ -235,12 +242,12 @@ class SplitFilterKernel:
         places = [packing.stage_place(stage + line, row % reduction) for line in lines]
 
         def load(element: Position) -> ir.Value:
-            return arith.mulf(taps(element), inverse)
+            return _scaled(taps(element), inverse)
 
         def store(element: Position, value: ir.Value) -> None:
             number = flattened(element, shape.decomposition.alpha) * shape.groups + group
             origin = packing.filter_stage(column, number)
-            parts = parts_of(value, packing.schedule.parts, unit.low_bits)
+            parts = parts_of(value, packing.schedule)
             for part, other in zip(parts, (0, packing.low_part), strict=False):
                 for i, place in enumerate(places):
                     _store(lane(part, i), halves, origin + (place ^ other))
@@ -261,6 +268,10 @@ class OfSplitOperands:
 
     def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
         return SplitFilterKernel(self.packing, layout)
+
+
+def _scaled(value: ir.Value, factor: ir.Value | None) -> ir.Value:
+    return value if factor is None else arith.mulf(value, factor)
 
 
 def _store(value: ir.Value, target: ir.Value, index: Index) -> None:

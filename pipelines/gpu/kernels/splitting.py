@@ -1,4 +1,7 @@
-"""How numbers become high and low parts: of quads fp16 ones, scaled by powers of two, or those of TF32."""
+"""How numbers become high and low parts: of quads fp16 ones, scaled by powers of two, or those of TF32.
+
+Or rounded numbers, fp16 or bf16.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from iree.winograd.pipelines.gpu.packing.split import (
     SPLIT,
     scale_offset,
 )
+from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 
 MANTISSA_BITS = 23
 _HALF_MANTISSA_BITS = 10
@@ -26,11 +30,11 @@ _INFINITY = 0x7F800000
 """Its bits."""
 
 
-def parts_of(scaled: ir.Value, count: int, low_bits: int) -> list[ir.Value]:
-    """The high and the low parts of a quad within fp16's range, or its rounded numbers alone."""
-    halves = quad_type(MATRIX_FACTORS.type)
-    if count == 1:
-        return [arith.truncf(halves, scaled)]
+def parts_of(scaled: ir.Value, schedule: MatrixSchedule) -> list[ir.Value]:
+    """The high and the low parts of a quad within the range of what is multiplied, or rounded numbers."""
+    if schedule.parts == 1:
+        return [schedule.factors.narrowed(scaled)]
+    halves, low_bits = quad_type(MATRIX_FACTORS.type), schedule.unit.low_bits
     if low_bits == 0:
         rounded = _rounded(scaled)
         return [arith.truncf(halves, each) for each in (rounded, arith.subf(scaled, rounded))]

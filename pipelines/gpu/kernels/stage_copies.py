@@ -13,7 +13,7 @@ from iree.winograd.dialect.bindings import ir, memref
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import vector_type
-from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_FACTORS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES, GlobalBuffer, barrier, thread_id
 from iree.winograd.pipelines.gpu.device.mma import StageMemory, commit_copies, wait_for_copies
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
@@ -25,7 +25,7 @@ class Operand:
 
     buffer: GlobalBuffer
     first: Index
-    """Of its stages, in fp16."""
+    """Of its stages, in numbers of half precision."""
     rows: int
 
 
@@ -69,8 +69,9 @@ class CopiesBeside(StageCopies):
 
     def __init__(self, schedule: WarpSchedule, operands: Sequence[Operand], stages: int) -> None:
         super().__init__(schedule, operands, stages)
-        self._shared = StageMemory.allocate(min(schedule.stages, stages) * self.stage_size, "stages")
-        self._sources = [operand.buffer.viewed_as(MATRIX_FACTORS.type) for operand in operands]
+        element = schedule.factors.type
+        self._shared = StageMemory.allocate(min(schedule.stages, stages) * self.stage_size, "stages", element)
+        self._sources = [operand.buffer.viewed_as(element) for operand in operands]
         self._group: ir.Value | None = None
 
     @property

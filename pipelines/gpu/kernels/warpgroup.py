@@ -1,4 +1,4 @@
-"""Products of fp16 numbers by warpgroups: those of `split.py`, by matrix units that read shared memory.
+"""Products of half precision by warpgroups: those of `split.py`, by matrix units that read shared memory.
 
 Some warps of a workgroup copy stages, or gather them from the image, as long as there is room for them. The
 others multiply what is there. Barriers say of each stage's place that it is full, or empty again. A workgroup
@@ -20,7 +20,6 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     barrier,
-    constant_quad,
     quad_of,
     thread_id,
 )
@@ -94,7 +93,8 @@ class _Workgroup:
         schedule, packing = product.schedule, product.packing
         self._schedule, self._packing, self._sizes = schedule, packing, sizes
         self._left, self._filters = left, filters
-        self._scales = None if packing.reads_image else left.viewed_as(SPLIT.type)
+        is_scaled = schedule.scales_operands and not packing.reads_image
+        self._scales = left.viewed_as(SPLIT.type) if is_scaled else None
         thread = thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         walks = schedule.walking_workgroups is not None
@@ -267,8 +267,9 @@ class _Workgroup:
         """What is multiplied of the stage at a place."""
         first = place * self._schedule.stage_bytes
         warpgroup = self._warp // WARPS
-        rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES))
-        columns = self._shared.operand(first + self._row_bytes)
+        factors = self._schedule.factors
+        rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES), factors)
+        columns = self._shared.operand(first + self._row_bytes, factors)
         steps, parts = self._schedule.block_reduction // REDUCTION, range(self._schedule.parts)
         return [
             Step(
@@ -286,8 +287,8 @@ class _Workgroup:
         store = storing(block)
         first = self._lane % QUAD * QUAD
         rows = [self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS for half in range(2)]
-        unscaled = [constant_quad(1.0, SPLIT.type)] * len(rows)
-        row_scales = unscaled if self._scales is None else list(map(sums.row_scales(self._scales), rows))
+        row_scale_of = sums.row_scales(self._scales)
+        row_scales = [row_scale_of(row) for row in rows]
         # What an epilogue reads for a column serves both rows, and then needs no registers.
         for j in range(self._schedule.block_columns // PAIR_COLUMNS):
             column = index_here(first + j * PAIR_COLUMNS)

@@ -19,6 +19,8 @@ thread has neighbouring sums.
 Scales are powers of two, by which a row's largest element comes close to 2^14: fp16 ends at 65504, and holds
 11 bits from 2^-14 on, so that parts lose none of 22 bits down to 2^-28 of the largest, or to 2^-17 where low
 parts aren't scaled: below that an element has an error of 2^-50, or 2^-39, of the largest.
+
+Where bf16 is multiplied, elements are rounded to that, and there are no scales.
 """
 
 from __future__ import annotations
@@ -29,13 +31,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.bf16 import bf16_bits
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
-    MATRIX_FACTORS,
     MATRIX_ROWS,
     MatrixUnit,
 )
@@ -121,27 +123,32 @@ class SplitPacking(ProductPacking):
         shape, schedule = self.shape, self.schedule
         if not schedule.gathers or schedule.parts > 1 or shape.transform_size > 1:
             return False
-        is_multiplied = shape.element_types.input == MATRIX_FACTORS.name and not shape.input_channels_first
+        is_multiplied = shape.element_types.input == schedule.factors.name and not shape.input_channels_first
         has_whole_stages = self.group_channels % schedule.block_reduction == 0
         return is_multiplied and has_whole_stages and self.padded_reduction == self.reduction
 
     @property
     def input_passes(self) -> int:
-        return self.views * (2 if self.input_rounds > 1 else 1)
+        return self.views * (2 if self.input_rounds > 1 and self.schedule.scales_operands else 1)
+
+    @property
+    def _row_scales(self) -> int:
+        """Of a row of an operand, one for each group."""
+        return self.shape.groups if self.schedule.scales_operands else 0
 
     def input_extents(self) -> tuple[int, ...]:
-        return (self.block_inputs + self.shape.groups * self.schedule.block_rows,)
+        return (self.block_inputs + self._row_scales * self.schedule.block_rows,)
 
     def filter_extents(self) -> tuple[int, ...]:
-        return (1, self.filter_elements + self.shape.groups * self.padded_filters)
+        return (1, self.filter_elements + self._row_scales * self.padded_filters)
 
     def input_stage(self, block: Index, product: Index) -> Index:
-        """The first of the stages of a product of a block of tiles, in f16."""
+        """The first of the stages of a product of a block of tiles, in numbers of half precision."""
         (stride,) = self.input_extents()
         return (block * stride + product * (self.schedule.block_rows * self._row)) * 2
 
     def filter_stage(self, first_column: Index, product: Index) -> Index:
-        """The first of the stages of a product of a block of output channels, in f16."""
+        """The first of the stages of a product of a block of output channels, in such numbers."""
         block = first_column // self.schedule.block_columns
         number = product * self.column_blocks + block
         return number * (2 * self.schedule.block_columns * self._row)
@@ -157,11 +164,11 @@ class SplitPacking(ProductPacking):
 
     @property
     def low_part(self) -> int:
-        """fp16 numbers from a high part to its low part, by xor."""
+        """Numbers of half precision from a high part to its low part, by xor."""
         return self.schedule.unit.stage_row // 2
 
     def stage_place(self, line: Index, position: Index) -> Index:
-        """Where the high part of a position of a stage's row lies, in fp16.
+        """Where the high part of a position of a stage's row lies, in such numbers.
 
         `line` numbers the rows of all stages.
         """
@@ -175,10 +182,12 @@ class SplitPacking(ProductPacking):
         schedule, groups, unit = self.schedule, self.shape.groups, self.schedule.unit
         stage = schedule.block_reduction
         padded = self.by_quads(transformed).reshape(-1, groups, self.padded_reduction, self.padded_filters)
-        scales = scale_of(np.abs(padded).max(axis=(0, 2)))
-        high, low = split(padded / scales[:, None, :], unit.low_bits)
+        scales, halves = np.empty(0), [bf16_bits(padded)]
+        if schedule.scales_operands:
+            scales = scale_of(np.abs(padded).max(axis=(0, 2)))
+            halves = [*split(padded / scales[:, None, :], unit.low_bits)][: schedule.parts]
         blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
-        parts = np.stack([each.reshape(blocks) for each in (high, low)[: schedule.parts]], axis=2)
+        parts = np.stack([each.reshape(blocks) for each in halves], axis=2)
         # To product, block of columns, stage, column, part, position.
         rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, MATRIX_ROWS, unit.stage_row)
         rows = rows[:, np.argsort([unit.row_of(column) for column in range(MATRIX_ROWS)])]
@@ -187,10 +196,10 @@ class SplitPacking(ProductPacking):
         return packed.reshape(self.filter_extents())
 
 
-def _swizzled(rows: npt.NDArray[np.float16], unit: MatrixUnit) -> npt.NDArray[np.float16]:
+def _swizzled(rows: npt.NDArray[Any], unit: MatrixUnit) -> npt.NDArray[Any]:
     chunks = rows.reshape(-1, unit.row_chunks, unit.row_chunks, COPIED)
     row, chunk = np.indices(chunks.shape[1:3])
-    swizzled: npt.NDArray[np.float16] = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
+    swizzled: npt.NDArray[Any] = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
     return swizzled
 
 

@@ -81,7 +81,9 @@ class ImplicitGemmSchedule(MatrixSchedule):
 
     def patch(self, shape: ConvolutionShape) -> Patch | None:
         """What a warpgroup has of the image; None for a convolution that there are no patches for."""
-        return None if shape.output_channels % QUAD else Patch.of(shape, self.parts, self.channel_blocks)
+        if shape.output_channels % QUAD:
+            return None
+        return Patch.of(shape, self.parts, self.channel_blocks, self.factors)
 
     def bytes_for(self, shape: ConvolutionShape) -> int | None:
         """Shared memory of a workgroup for a convolution; None for one that has no patches."""

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA, MatrixUnit
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.number import Number
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, MMA, MatrixUnit
 
 from .product import ProductSchedule
 
@@ -18,22 +20,23 @@ ROUNDED_PRODUCTS = 1
 MATRIX_TERMS = MATRIX_ROWS
 """Products that matrix units add to a sum at once."""
 HALF_BYTES = 2
-"""Of an fp16 number."""
+"""Of a number of half precision."""
 STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
 """Those of NVIDIA's matrix units."""
 
 
 @dataclass(frozen=True)
 class MatrixSchedule(ProductSchedule, ABC):
-    """How a workgroup multiplies fp16 numbers on matrix units, and what these are of fp32's.
+    """How a workgroup multiplies half precision on matrix units, and what its numbers are of fp32's.
 
     A workgroup computes blocks of `block_rows` x `block_columns` sums. For each product of fp32's there are
     so many `products`: three of numbers that are split into two, with fp32's accuracy, or one of rounded
-    numbers. Matrix units truncate when they add: they sum `summed_block` large products, all of them by
-    default, and these blocks are added to each other in fp32, rounded to nearest.
+    numbers. These are fp16, scaled by powers of two; or with bf16 for a `multiplied_type`, which has fp32's
+    exponents, as they are. Matrix units truncate when they add: they sum `summed_block` large products, all
+    of them by default, and these blocks are added to each other in fp32, rounded to nearest.
 
-    Raises ValueError for sizes that are not positive, other numbers of products, and blocks that matrix
-    units don't sum in whole steps.
+    Raises ValueError for sizes that are not positive, other numbers of products, blocks that matrix units
+    don't sum in whole steps, and for other types than bf16, split bf16 or units that don't multiply it.
     """
 
     unit: ClassVar[MatrixUnit] = MMA
@@ -41,17 +44,32 @@ class MatrixSchedule(ProductSchedule, ABC):
 
     products: int = field(default=SPLIT_PRODUCTS, kw_only=True)
     summed_block: int | None = field(default=None, kw_only=True)
+    multiplied_type: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.multiplied_type is not None:
+            takes_bf16 = self.unit.multiplies_bf16 and self.products == ROUNDED_PRODUCTS
+            if self.multiplied_type != BF16.name or not takes_bf16:
+                raise ValueError(f"no product of {self.unit.name} units is as {self} has it")
         if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
             raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
         if self.summed_block is not None and self.summed_block % MATRIX_TERMS:
             raise ValueError(f"summed_block {self.summed_block} must be a multiple of {MATRIX_TERMS}")
 
     @property
+    def factors(self) -> Number:
+        """What is multiplied."""
+        return MATRIX_FACTORS if self.multiplied_type is None else BF16
+
+    @property
+    def scales_operands(self) -> bool:
+        """Whether numbers are scaled before they are rounded."""
+        return self.multiplied_type is None
+
+    @property
     def parts(self) -> int:
-        """fp16 numbers that stand for one of fp32."""
+        """Numbers of half precision that stand for one of fp32."""
         return 2 if self.products == SPLIT_PRODUCTS else 1
 
     @property
@@ -116,6 +134,6 @@ class StagedSchedule(MatrixSchedule, ABC):
         return (self.block_rows + self.block_columns) * self.unit.shared_row_bytes
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
-        """Of a workgroup; operands of all types become fp16."""
+        """Of a workgroup; operands of all types become half precision."""
         del types
         return self.stages * self.stage_bytes

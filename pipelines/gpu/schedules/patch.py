@@ -14,7 +14,8 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index, unflatten
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -22,7 +23,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .matrix import HALF_BYTES
 
 CELL = 8
-"""Numbers of fp16."""
+"""Numbers of half precision."""
 CELL_BYTES = CELL * HALF_BYTES
 _LINE = 8
 """Outputs whose cells lie side by side."""
@@ -37,9 +38,11 @@ class Patch(ABC):
     parts: int
     channel_blocks: int
     """It has the channels of one of so many blocks at a time."""
+    factors: Number
+    """The type of its numbers."""
 
     @staticmethod
-    def of(shape: ConvolutionShape, parts: int, channel_blocks: int) -> Patch | None:
+    def of(shape: ConvolutionShape, parts: int, channel_blocks: int, factors: Number) -> Patch | None:
         """The one that suits a convolution, or None."""
         if shape.transform_size != 1 or len(shape.output_size) != 2 or shape.groups != 1:
             return None
@@ -47,17 +50,17 @@ class Patch(ABC):
             # Nothing reads most of what would be between its pixels.
             return None
         if shape.input_channels % (channel_blocks * REDUCTION) == 0:
-            return ChannelPatch(shape, parts, channel_blocks)
+            return ChannelPatch(shape, parts, channel_blocks, factors)
         has_few = channel_blocks == 1 and shape.input_channels <= QUAD
         if has_few and shape.strides[1] <= 2 and set(shape.dilations) == {1}:
-            return PixelPatch(shape, parts, channel_blocks)
+            return PixelPatch(shape, parts, channel_blocks, factors)
         return None
 
     @property
     def holds_image(self) -> bool:
-        """Whether its numbers are the image's own."""
+        """Whether its numbers are the image's own, not scaled ones: bf16 has the exponents of all."""
         numbers = self.shape.exact_type or self.shape.element_types.input
-        return self.parts == 1 and numbers == MATRIX_FACTORS.name
+        return self.factors is BF16 or (self.parts == 1 and numbers == self.factors.name)
 
     @property
     def slots(self) -> int:
@@ -70,7 +73,7 @@ class Patch(ABC):
     @property
     def is_copied(self) -> bool:
         """Whether that is so of the image as it is stored."""
-        return self.slots > 1 and self.shape.element_types.input == MATRIX_FACTORS.name
+        return self.slots > 1 and self.shape.element_types.input == self.factors.name
 
     # Tiles
 

@@ -20,7 +20,7 @@ Array = npt.NDArray[np.generic]
 LANES = 32
 _SHARED_BASE = 1 << 12
 _GLOBAL_STEP = 1 << 40
-_TF32_BITS = 0xFFFFE000
+_TF32_BITS, _UPPER_HALF = 0xFFFFE000, 0xFFFF0000
 _SUMMED_BITS, _EXTRA_BITS = 24, 2
 _TYPES: Mapping[str, type[np.generic]] = {
     "b8": np.uint8,
@@ -36,7 +36,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "s64": np.int64,
     "pred": np.bool_,
 }
-_TOGETHER = ("bar", "barrier", "mma", "shfl")
+_TOGETHER = ("bar", "barrier", "ldmatrix", "mma", "shfl")
 """What all lanes of a warp do at once."""
 _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "lt": np.less,
@@ -46,8 +46,14 @@ _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "neu": np.not_equal,
+    "nan": lambda left, right: np.isnan(left) | np.isnan(right),
 }
 
+_FACTORS: Mapping[str, tuple[Callable[[Array], list[Array]], int]] = {
+    "tf32": (lambda bits: [_single(bits & np.uint32(_TF32_BITS))], 1),
+    "bf16": (lambda bits: [_single(bits << np.uint32(16)), _single(bits & np.uint32(_UPPER_HALF))], 2),
+}
+"""What a register holds of an operand of matrix units, and how many numbers that is."""
 _ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {"rmi": np.floor, "rzi": np.trunc, "rni": np.rint}
 
 
@@ -177,7 +183,7 @@ class _Warp:
             return np.full(LANES, _SHARED_BASE).astype(wanted)
         if operand.startswith(("0f", "0F")):
             return np.full(LANES, int(operand[2:], 16), np.uint32).view(wanted)
-        number = int(operand, 0)
+        number = int(operand.removesuffix("U"), 0)
         bits = 8 * np.dtype(wanted).itemsize
         return (
             np.full(LANES, number % (1 << bits), f"u{bits // 8}").view(wanted)
@@ -308,6 +314,16 @@ class _Warp:
     def do_not(self, each: Instruction, active: Array) -> None:
         self.write(each.operands[0], ~self.value(each.operands[1], each.opcode[-1]), active)
 
+    def do_prmt(self, each: Instruction, active: Array) -> None:
+        """Each byte of the result is one of those of two words, as four bits of the third say."""
+        low, high, chosen = (self.value(operand, "b32").astype(np.uint64) for operand in each.operands[1:])
+        words, found = low | high << np.uint64(32), np.zeros(LANES, np.uint64)
+        for i in range(4):
+            number = chosen >> np.uint64(4 * i) & np.uint64(0xF)
+            assert (number < 8).all(), "signs are spread"
+            found |= (words >> (number * np.uint64(8)) & np.uint64(0xFF)) << np.uint64(8 * i)
+        self.write(each.operands[0], found.astype(np.uint32), active)
+
     def do_rcp(self, each: Instruction, active: Array) -> None:
         with np.errstate(all="ignore"):
             self.write(each.operands[0], np.float32(1) / self.value(each.operands[1], "f32"), active)
@@ -384,16 +400,29 @@ class _Warp:
         if len(others) == 5:
             self.write(others[0], np.full(LANES, True), active)
 
+    def do_ldmatrix(self, each: Instruction, active: Array) -> None:
+        """Eight rows of 16 bytes a matrix, at the places that eight lanes give; a lane gets two numbers."""
+        assert active.all() and each.opcode[1:] == ("sync", "aligned", "m8n8", "x4", "shared", "b16")
+        memory, place = self.memory("shared", self.address(each.operands[1]), active)
+        assert (place % 16 == 0).all()
+        rows = memory[place[:, None] + np.arange(16)].view(np.uint32).reshape(4, LANES)
+        for target, matrix in zip(re.findall(r"%\w+", each.operands[0]), rows, strict=True):
+            self.write(target, matrix.copy(), active)
+
     def do_mma(self, each: Instruction, active: Array) -> None:
-        assert active.all() and "m16n8k8" in each.opcode and each.opcode[-2] == "tf32"
+        assert active.all()
         targets, left, right, sums = (re.findall(r"%\w+", operand) for operand in each.operands)
         lane = np.arange(LANES)
         row, place = lane // 4, lane % 4
-        a, b, c = np.empty((16, 8)), np.empty((8, 8)), np.empty((16, 8))
+        read, together = _FACTORS[each.opcode[-2]]
+        assert f"m16n8k{8 * together}" in each.opcode
+        a, b, c = np.empty((16, 8 * together)), np.empty((8 * together, 8)), np.empty((16, 8))
         for i, register in enumerate(left):
-            a[row + i % 2 * 8, place + i // 2 * 4] = self._tf32(register)
+            for j, numbers in enumerate(read(self.value(register, "u32"))):
+                a[row + i % 2 * 8, (place + i // 2 * 4) * together + j] = numbers
         for i, register in enumerate(right):
-            b[place + i * 4, row] = self._tf32(register)
+            for j, numbers in enumerate(read(self.value(register, "u32"))):
+                b[(place + i * 4) * together + j, row] = numbers
         for i, register in enumerate(sums):
             c[row + i // 2 * 8, place * 2 + i % 2] = self.value(register, "f32")
         with np.errstate(all="ignore"):
@@ -401,8 +430,9 @@ class _Warp:
         for i, register in enumerate(targets):
             self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
 
-    def _tf32(self, register: str) -> Array:
-        return (self.value(register, "u32") & np.uint32(_TF32_BITS)).view(np.float32).astype(np.float64)
+
+def _single(bits: Array) -> Array:
+    return bits.view(np.float32).astype(np.float64)
 
 
 def _summed(addends: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Products of images of fp16 that gather what they multiply: their code, and when they are chosen.
+"""Products of images of half precision that gather what they multiply: their code, and when they are chosen.
 
 `test_half_precision.py` checks their results where there is such a GPU.
 """
@@ -83,14 +83,24 @@ def test_few_channels_lie_in_patches() -> None:
     "other",
     [
         shape(32, 14, 256, 256, 3, "f32"),
-        shape(32, 14, 256, 256, 3, "f32, operands of bf16, result of bf16"),
         shape(32, 14, 96, 256, 3),
     ],
-    ids=["f32", "bf16", "no whole stages of channels"],
+    ids=["f32", "no whole stages of channels"],
 )
 def test_other_images_are_not_gathered(other: ConvolutionShape) -> None:
     offered = schedules(other, HOPPER, HOPPER_MACHINE)
     assert not any(isinstance(each, WarpgroupSchedule) and each.gathers for each in offered)
+
+
+def test_images_of_bf16_are_gathered_by_the_same_schedules() -> None:
+    """Numbers of either type are as many, and as fast."""
+
+    def gathering(types: str) -> list[WarpgroupSchedule]:
+        offered = schedules(shape(32, 14, 256, 256, 3, types), HOPPER, HOPPER_MACHINE)
+        return [each for each in offered if isinstance(each, WarpgroupSchedule) and each.gathers]
+
+    halves, others = gathering(HALVES), gathering(HALVES.replace("f16", "bf16"))
+    assert others == [replace(each, multiplied_type="bf16") for each in halves]
 
 
 def test_stages_behind_the_reduction_are_not_gathered() -> None:
@@ -102,16 +112,24 @@ def test_stages_behind_the_reduction_are_not_gathered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("channels", "outputs", "kernel", "batch", "size"),
+    ("type_", "channels", "outputs", "kernel", "batch", "size"),
     [
-        (256, 256, 3, 32, 14),
+        (torch.float16, 256, 256, 3, 32, 14),
+        (torch.bfloat16, 256, 256, 3, 32, 14),
         *wide_combinations(
-            [(320, 320, 3, 2, 64), (512, 512, 3, 1, 128), (512, 512, 3, 1, 7), (256, 64, 1, 32, 56)]
+            [
+                (torch.float16, 320, 320, 3, 2, 64),
+                (torch.float16, 512, 512, 3, 1, 128),
+                (torch.float16, 512, 512, 3, 1, 7),
+                (torch.float16, 256, 64, 1, 32, 56),
+                (torch.bfloat16, 320, 320, 3, 2, 64),
+                (torch.bfloat16, 256, 64, 1, 32, 56),
+            ]
         ),
     ],
 )
 def test_is_a_kernel_without_another_before_it(
-    channels: int, outputs: int, kernel: int, batch: int, size: int, tmp_path: Path
+    type_: torch.dtype, channels: int, outputs: int, kernel: int, batch: int, size: int, tmp_path: Path
 ) -> None:
     """What a residual block ends with is read beside its sums, without spilling registers."""
 
@@ -124,9 +142,9 @@ def test_is_a_kernel_without_another_before_it(
         def forward(self, image: torch.Tensor, shortcut: torch.Tensor) -> torch.Tensor:
             return (self.second(self.first(image).relu()) + shortcut).relu()
 
-    images = [torch.zeros(batch, each, size, size, dtype=torch.float16) for each in (channels, outputs)]
+    images = [torch.zeros(batch, each, size, size, dtype=type_) for each in (channels, outputs)]
     flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
-    model = iree.winograd.import_torch(Block().eval().half(), *images)
+    model = iree.winograd.import_torch(Block().eval().to(type_), *images)
     iree.winograd.compile(model, target="cuda:sm_90a", flags=flags, strict=True)
     spilled = spilled_bytes(tmp_path, "sm_90a")
     assert not any("input" in name for name in spilled)

@@ -100,7 +100,7 @@ def test_large_layers_are_rounded_once(
     results = results_of(model, inputs, gpu_target, output_tile=output_tile, report=report)
     expect_rounded_once(results, in_double(model, inputs), type_, SUM_ERRORS["gpu"])
     if output_tile == 1:
-        assert "f16" in _products(report)
+        assert NAMES[type_] in _products(report)
 
 
 def _products(report: Path) -> list[str]:
@@ -132,9 +132,10 @@ def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_p
     imported = iree.winograd.import_torch(model, *inputs)
     flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
     iree.winograd.compile(imported, target=target, strict=True, report=report, flags=flags)
-    assert _products(report) == ["f16"]
+    assert _products(report) == [NAMES[type_]]
     kernels = [path.read_text() for path in tmp_path.glob("*.ptx")]
-    assert any(re.search(r"\bw?g?mma\.(mma_async|sync)", each) for each in kernels)
+    products = rf"\bw?g?mma\.(mma_async|sync).*\.f32\.{NAMES[type_]}\.{NAMES[type_]}"
+    assert any(re.search(products, each) for each in kernels)
 
 
 class Residual(nn.Module):
