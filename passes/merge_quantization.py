@@ -10,11 +10,11 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import scalar_constant, scalar_number
+from iree.winograd.passes.match.constants import scalar_number
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.number_range import BOUNDS, Range, number_range
+from iree.winograd.passes.match.number_range import Range, is_integral, number_range
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _BYTE = 8
@@ -29,7 +29,6 @@ _READS = {
 }
 """Operations that keep an integer what it is, and the bytes that they do so for."""
 _TO_BYTE = ("arith.fptosi", "arith.fptoui")
-_ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
 _SUMS = {"arith.addi": arith.addf, "arith.subi": arith.subf}
 
 
@@ -92,7 +91,7 @@ def _match(operation: ir.Operation) -> _Quantization | None:
     if not is_identity or len(list(source.uses)) != 1 or definition.block != operation.block:
         return None
     converted = _converted(to_bytes)
-    if converted is None or not _is_integral(converted):
+    if converted is None or not is_integral(converted):
         return None
     return _Quantization(to_bytes, to_numbers) if _is_exact(to_numbers, number_range(converted)) else None
 
@@ -115,20 +114,6 @@ def _converted(to_bytes: Elementwise) -> ir.Value | None:
         return None
     number = conversion.operands[0]
     return number if isinstance(number.type, ir.F32Type) else None
-
-
-def _is_integral(number: ir.Value) -> bool:
-    """Whether a number is surely an integer, or none at all."""
-    constant = scalar_constant(number)
-    if constant is not None:
-        return constant == round(constant)
-    definition = defining_operation(number)
-    if definition is None:
-        return False
-    if definition.name in _ROUNDED:
-        return True
-    names = ("arith.addf", "arith.subf", *BOUNDS)
-    return definition.name in names and all(map(_is_integral, definition.operands))
 
 
 def _is_exact(to_numbers: Elementwise, byte: Range) -> bool:

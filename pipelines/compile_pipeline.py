@@ -20,6 +20,7 @@ from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.option import shared_values
 from iree.winograd.passes.infrastructure.registry import Pass
+from iree.winograd.passes.merge_bounds import MergeBounds
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.merge_quantization import MergeQuantization
@@ -139,6 +140,7 @@ def compile_pipeline(
         MergeElementwise(),
         ComputeBeforeConcat(),
         FuseEpilogue(),
+        MergeBounds(),
         FoldScale(),
         # IREE evaluates what is left of filters when the program is loaded.
         *([] if options.fold_filters == "load" else [FoldFilter(_most_growth(options))]),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.bounds import match_bound
 from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.number_range import BOUNDS, number_range
+from iree.winograd.passes.match.number_range import number_range
 
 _DISTANCE = float(3 << 22)
 """Numbers of f32 near it are integers: adding it to a number of up to 2^22 rounds that, ties to even."""
@@ -56,14 +57,23 @@ def _becomes_small(number: ir.Value, moved: float = 0.0) -> bool:
     least, most = number_range(number)
     if max(-least, most) + moved <= _LARGEST:
         return True
-    users = [use.owner.operation for use in number.uses]
-    return bool(users) and all(_makes_small(user, moved) for user in users)
+    users = {use.owner.operation for use in number.uses}
+    return bool(users) and all(_makes_small(user, number, moved) for user in users)
 
 
-def _makes_small(user: ir.Operation, moved: float) -> bool:
-    if user.name in BOUNDS:
+def _makes_small(user: ir.Operation, number: ir.Value, moved: float) -> bool:
+    if user.name == "arith.cmpf":
+        # It is part of a bound.
+        selections = {use.owner.operation for use in user.results[0].uses}
+        return all(_bounds(each, number) for each in selections)
+    if _bounds(user, number):
         return _becomes_small(user.results[0], moved)
     if user.name != "arith.addf":
         return False
     offsets = [abs(each) for each in map(scalar_constant, user.operands) if each is not None]
     return bool(offsets) and _becomes_small(user.results[0], moved + max(offsets))
+
+
+def _bounds(operation: ir.Operation, number: ir.Value) -> bool:
+    bound = match_bound(operation)
+    return bound is not None and bound.number == number

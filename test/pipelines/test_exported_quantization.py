@@ -77,10 +77,11 @@ def test_all_numbers_become_the_bytes_that_torch_makes_of_them(zero: int) -> Non
     """Halves go to the even one, what is beyond the bytes to their ends; of a NaN any byte may be made."""
 
     class Bytes(nn.Module):
-        def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            pooled = functional.conv2d(image, torch.ones(1, 1, 1, 1))
+        def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            same = functional.conv2d(image, torch.ones(1, 1, 1, 1))
+            activated = functional.relu6(functional.conv2d(image, torch.ones(1, 1, 1, 1)))
             bytes_ = _OPERATORS.quantize_per_tensor(image, 0.25, zero, *UNSIGNED)
-            return through_bytes(pooled, 0.25, zero), bytes_
+            return through_bytes(same, 0.25, zero), through_bytes(activated, 0.25, zero), bytes_
 
     numbers = torch.cat([torch.arange(-600, 600) / 8, torch.tensor([2.0**20, -(2.0**21), 2.0**23 + 2, 3e38])])
     image = torch.cat([numbers, -numbers, torch.tensor([float("inf"), -float("inf")])]).reshape(1, 1, 2, -1)
