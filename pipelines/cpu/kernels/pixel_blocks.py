@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, select_index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
@@ -19,8 +20,10 @@ class PixelBlock:
     row: tuple[Index, ...]
     """Its position along the outer dimensions."""
     start: Index
-    is_inside: bool
-    """Whether all that they read exists."""
+    reads_before: bool
+    """Whether some of what they read may lie before the image: in the first block of a row, all of the padding."""
+    reads_beyond: bool
+    """Whether some of what they read may lie behind it: in the last one, all of the padding."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class PixelBlocks:
     def for_each(self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[PixelBlock], None]) -> None:
         """Blocks of a row that read nothing outside of the image in a loop, the others one by one.
 
-        In rows whose length isn't known all of them are in a loop, which has code for both.
+        Of rows whose length isn't known the first block and the last one are these others. Where a block may
+        reach beyond both ends, or several beyond one, all are in a loop that has code for both.
         """
         if sized.output_size[-1].known is None:
             self._for_each_of_unknown(sized, row, body)
@@ -42,26 +46,42 @@ class PixelBlocks:
         inside = [number for number, start in enumerate(starts) if self._is_inside(start)]
         first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
         for start in starts[:first]:
-            body(PixelBlock(sized, row, Index(start), is_inside=False))
+            body(PixelBlock(sized, row, Index(start), reads_before=True, reads_beyond=True))
         if first < end:
             pixels = self.pixels
             with loop(end - first, name="pixel_block") as block:
                 start_of_block = ((block + first) * pixels).minimum(starts[-1])
-                body(PixelBlock(sized, row, start_of_block, is_inside=True))
+                body(PixelBlock(sized, row, start_of_block, reads_before=False, reads_beyond=False))
         for start in starts[end:]:
-            body(PixelBlock(sized, row, Index(start), is_inside=False))
+            body(PixelBlock(sized, row, Index(start), reads_before=True, reads_beyond=True))
 
     def _for_each_of_unknown(
         self, sized: SizedShape, row: tuple[Index, ...], body: Callable[[PixelBlock], None]
     ) -> None:
-        pixels, outputs = self.pixels, sized.output_size[-1]
-        with loop(ceildiv(outputs, pixels), name="pixel_block") as number:
-            start = (number * pixels).minimum(outputs - pixels)
-            when(
-                self._exists_around(start, sized),
-                lambda: body(PixelBlock(sized, row, start, is_inside=True)),
-                lambda: body(PixelBlock(sized, row, start, is_inside=False)),
-            )
+        pixels, last = self.pixels, sized.output_size[-1] - self.pixels
+
+        def in_a_loop() -> None:
+            with loop(ceildiv(sized.output_size[-1], pixels), name="pixel_block") as number:
+                start = (number * pixels).minimum(last)
+                around = PixelBlock(sized, row, start, reads_before=True, reads_beyond=True)
+                if self._divides_ends:
+                    # A short row.
+                    body(around)
+                    return
+                within = replace(around, reads_before=False, reads_beyond=False)
+                when(self._exists_around(start, sized), lambda: body(within), lambda: body(around))
+
+        def with_ends() -> None:
+            body(PixelBlock(sized, row, Index(0), reads_before=True, reads_beyond=False))
+            with loop(ceildiv((last - pixels).maximum(0), pixels), name="pixel_block") as number:
+                start = ((number + 1) * pixels).minimum(last - self._outputs_beyond)
+                body(PixelBlock(sized, row, start, reads_before=False, reads_beyond=False))
+            body(PixelBlock(sized, row, last, reads_before=False, reads_beyond=True))
+
+        if self._divides_ends:
+            when(self._has_ends_apart(sized), with_ends, in_a_loop)
+        else:
+            in_a_loop()
 
     def _exists_around(self, start: Index, sized: SizedShape) -> Condition:
         """Whether all that the block of pixels reads exists, in a row whose length isn't known."""
@@ -70,24 +90,53 @@ class PixelBlocks:
         first = start * self.shape.strides[-1] - self.shape.padding_low[-1]
         return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
 
+    def _has_ends_apart(self, sized: SizedShape) -> Condition:
+        """Whether the first block of a row of unknown length ends inside of it, and the last one begins there."""
+        shape, last = self.shape, sized.output_size[-1] - self.pixels
+        ends_inside = sized.input_size[-1].at_least(self._reach - shape.padding_low[-1] + 1)
+        return ends_inside & (last * shape.strides[-1]).at_least(shape.padding_low[-1])
+
+    @property
+    def _divides_ends(self) -> bool:
+        """Whether no block but the first and the last of a row reads beyond it, if these are apart."""
+        before = ceil_div(self.shape.padding_low[-1], self.shape.strides[-1])
+        return self._pads_rows and 1 < self.pixels >= before + self._outputs_beyond - 1
+
+    @property
+    def _outputs_beyond(self) -> int:
+        """The last outputs of a row of unknown length, at most, that read beyond it."""
+        return ceil_div(self.shape.padding_high[-1], self.shape.strides[-1])
+
     def column(self, pixels: PixelBlock, column: Index) -> tuple[Index, Condition]:
-        """An input column of a block of pixels, moved into the image, and whether it exists."""
-        if pixels.is_inside or self._is_between(column):
-            return column, Condition(True)
+        """An input column of a block of pixels, moved into the image, and whether it exists.
+
+        Columns count from that of the first tap of the block's first output.
+        """
+        exists = self._exists(pixels, column.known)
+        if exists is not None:
+            return column, Condition(exists)
         first = pixels.start * self.shape.decomposition.step[-1] - self.shape.padding_low[-1]
         position = first + column
-        exists = position.within(pixels.sized.input_size[-1])
-        return select_index(exists, position, 0) - first, exists
+        inside = position.within(pixels.sized.input_size[-1])
+        return select_index(inside, position, 0) - first, inside
 
-    def _is_between(self, column: Index) -> bool:
-        """Whether a column of any block is neither left nor right of the image, however long rows are.
+    def _exists(self, pixels: PixelBlock, column: int | None) -> bool | None:
+        """Whether a column of a block exists, as far as the block's place in its row tells.
 
-        Columns count from that of the first tap of the block's first output. As many of the first ones as
-        there is padding may lie before the image, and of the last ones behind it.
+        As many of the first columns as there is padding may lie before the image, and of the last ones behind
+        it. In the first block and the last one all of these do, but for those that strides leave unread.
         """
-        if column.known is None:
-            return False
-        return self.shape.padding_low[-1] <= column.known <= self._reach - self.shape.padding_high[-1]
+        if not pixels.reads_before and not pixels.reads_beyond:
+            return True
+        if column is None:
+            return None
+        before = column - self.shape.padding_low[-1] < 0 and pixels.reads_before
+        behind = column - (self._reach - self.shape.padding_high[-1])
+        if not before and not (behind > 0 and pixels.reads_beyond):
+            return True
+        if pixels.reads_before and pixels.reads_beyond:
+            return None
+        return False if before or behind >= self.shape.strides[-1] else None
 
     def taps_inside(self, sized: SizedShape, dimension: int, output: Index) -> tuple[Index, Index]:
         """The first tap of an outer dimension that reads the image for an output, and how many do."""
@@ -138,5 +187,5 @@ class PixelBlocks:
     def codes(self) -> int:
         """How often the code of a block is there: once for all inside, and for those at the border."""
         if self.shape.spatial_rank - 1 in self.shape.unknown_sizes:
-            return 1 + self._pads_rows
+            return 4 if self._divides_ends else 1 + self._pads_rows
         return 1 + sum(not self._is_inside(start) for start in self._starts)

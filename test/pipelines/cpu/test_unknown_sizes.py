@@ -9,7 +9,7 @@ from convolution_program import Program
 
 SIZES = [
     *[(size, size) for size in (1, 2, 5, 8, 13, 31)],
-    *[(1, 61), (61, 1), (3, 40), (97, 5), (40, 53)],
+    *[(1, 61), (61, 1), (3, 40), (97, 5), (40, 53), (2, 15), (2, 16), (2, 17), (2, 25)],
 ]
 """Below a tile and a register block, a row and a column, primes, and larger than what is expected."""
 
@@ -37,14 +37,18 @@ PROGRAMS = [
     replace(DEPTHWISE, strides=(2, 2), outputs=40),
     replace(DEPTHWISE, kernel=(5, 5), strides=(2, 1), low=(2, 1), high=(3, 2)),
     replace(DEPTHWISE, kernel=(1, 7), dilations=(1, 2), low=(0, 6), high=(0, 6), activation="swish"),
+    replace(DEPTHWISE, strides=(3, 3), kernel=(3, 7), low=(0, 3), high=(1, 6)),
+    replace(DEPTHWISE, kernel=(3, 3), low=(1, 0), high=(1, 2)),
+    replace(DEPTHWISE, kernel=(3, 3), low=(1, 2), high=(1, 0)),
+    replace(DEPTHWISE, kernel=(3, 80), low=(1, 40), high=(1, 39)),
     # One vector of channels that share pixels.
     replace(DIRECT, channels=5, outputs=8, kernel=(5, 5), low=(2, 2), high=(2, 2)),
 ]
 
 
-@pytest.mark.parametrize("program", [TILED, DIRECT], ids=str)
+@pytest.mark.parametrize("program", [TILED, DIRECT, replace(DEPTHWISE, strides=(1, 2))], ids=str)
 def test_agrees_with_float64_at_some_sizes(program: Program) -> None:
-    program.check_sizes([(1, 1), (3, 9), (9, 3), (28, 28), (17, 40)], threads=1)
+    program.check_sizes([(1, 1), (3, 9), (9, 3), (28, 28), (17, 40), (2, 17), (5, 31)], threads=1)
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
