@@ -8,6 +8,7 @@ from math import hypot, prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
@@ -37,9 +38,13 @@ GATHER_RATE = 1e9
 quads."""
 PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
-DEPTHWISE_RATE = 1 / 8
-"""The part of the peak rate at which first caches give operands: two of 4 bytes for each multiply-add, where
-a multiprocessor starts 128 of these and is given 128 bytes in a cycle."""
+CYCLES_OF_LOAD = 4
+"""Of a multiprocessor for a quad of each thread of a warp: first caches give 128 bytes in a cycle, in which it
+starts 128 multiply-adds."""
+TAP_ROW_LATENCY = 0.3e-6
+"""Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
+BUSY_THREADS = 256
+"""Of a multiprocessor, by which its first cache is busy."""
 _FULL_THREADS, _FULL_THREADS_OF_RDNA = 256, 128
 """Threads of products that fill a multiprocessor: two for each lane, of which RDNA has half as many."""
 
@@ -125,16 +130,38 @@ def full_threads(machine: GpuMachine) -> int:
     return _FULL_THREADS if family is None or family.is_cdna else _FULL_THREADS_OF_RDNA
 
 
-def depthwise_seconds(shape: ConvolutionShape, machine: GpuMachine) -> Mapping[str, float]:
-    """Seconds of the one kernel of a depthwise convolution, and of its launch, whatever its schedule.
+def depthwise_seconds(
+    shape: ConvolutionShape, schedule: GpuDepthwiseSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    """Seconds of the one kernel of a depthwise convolution, and of its launch.
 
-    depthwise = latency + max(bytes / bandwidth of memory, operations / rate of the first caches)
+        depthwise = latency + rows of taps * latency of one
+                    + root of the sum of squares of bytes / bandwidth of memory
+                      and cycles of all threads / clock rate / busy part
+
+    where a thread's cycles are those of its loads from the first cache or of its multiply-adds, whichever are
+    more, and multiprocessors with few threads are busy for a part of the time.
     """
-    batch = shape.images
-    moved = (batch * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / machine.memory_bandwidth
-    outputs = batch * prod(shape.output_size) * shape.output_channels
-    computed = 2 * outputs * len(shape.decomposition.views) / (DEPTHWISE_RATE * machine.flops)
-    return {"depthwise": OUTPUT_LATENCY + max(moved, computed), "launch": launch_seconds(machine)}
+    moved = (shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / (
+        machine.memory_bandwidth
+    )
+    *outer, width = shape.output_size
+    *rows, taps = shape.kernel_size
+    decomposition = shape.decomposition
+    elements = {
+        column * decomposition.step[-1] + tap * decomposition.dilation[-1]
+        for column in range(schedule.columns)
+        for tap in range(taps)
+    }
+    loads, multiplied = len(elements) + taps, schedule.columns * taps
+    cycles = prod(rows) * max(CYCLES_OF_LOAD * loads, multiplied)
+    threads = (
+        shape.images * prod(outer) * ceil_div(width, schedule.columns) * ceil_div(shape.output_channels, QUAD)
+    )
+    busy = min(1.0, threads / (BUSY_THREADS * machine.multiprocessors))
+    computed = threads * cycles * 2 * QUAD / (machine.flops * busy)
+    latency = OUTPUT_LATENCY + prod(rows) * TAP_ROW_LATENCY
+    return {"depthwise": latency + hypot(moved, computed), "launch": launch_seconds(machine)}
 
 
 def launch_seconds(machine: GpuMachine) -> float:

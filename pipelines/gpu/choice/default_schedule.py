@@ -172,7 +172,10 @@ REGISTERS = 65536
 SPARE_REGISTERS = 64
 """A thread's for what is neither sums nor loaded."""
 DEPTHWISE_SCHEDULES = tuple(
-    GpuDepthwiseSchedule(threads, quads) for threads in (128, 64, 256) for quads in (16, 8, 32)
+    GpuDepthwiseSchedule(threads, quads, columns)
+    for threads in (128, 64, 256)
+    for quads in (16, 8, 32)
+    for columns in (1, 2, 4, 7, 8)
 )
 """From the one that is taken without measurement."""
 MANY_SUMS = 64
@@ -467,7 +470,7 @@ def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> 
 _SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
 STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
     {
-        GpuDepthwiseSchedule: lambda shape, schedule, machine: depthwise_seconds(shape, machine),
+        GpuDepthwiseSchedule: depthwise_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,
         FusedSchedule: _with_filters(fused_seconds, filter_seconds),

@@ -10,9 +10,9 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 
 @dataclass(frozen=True)
 class GpuDepthwiseSchedule(Schedule):
-    """How a workgroup computes depthwise: `threads`, each a quad of channels of one output.
+    """How a workgroup computes depthwise: `threads`, each a quad of channels of so many output `columns`.
 
-    Neighbouring threads take neighbouring quads, up to `quads` of them, then neighbouring outputs.
+    Neighbouring threads take neighbouring quads, up to `quads` of them, then outputs below each other.
 
     Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
     threads aren't a multiple of.
@@ -22,6 +22,7 @@ class GpuDepthwiseSchedule(Schedule):
 
     threads: int = 128
     quads: int = 16
+    columns: int = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()

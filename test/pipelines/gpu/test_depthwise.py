@@ -7,8 +7,8 @@ from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from scheduled_program import ScheduledProgram
 
 
-@pytest.mark.parametrize("sizes", [(64, 4), (128, 32)])
-def test_agrees_with_float64(sizes: tuple[int, int], gpu_target: str, gpu_device: str) -> None:
+@pytest.mark.parametrize("sizes", [(64, 4, 4), (128, 32, 3)])
+def test_agrees_with_float64(sizes: tuple[int, int, int], gpu_target: str, gpu_device: str) -> None:
     program = ScheduledProgram(
         (9, 11),
         40,
@@ -20,6 +20,25 @@ def test_agrees_with_float64(sizes: tuple[int, int], gpu_target: str, gpu_device
         high=(1, 1),
         groups=40,
         schedule=GpuDepthwiseSchedule(*sizes),
+    )
+    program.check(target=gpu_target, device=gpu_device)
+
+
+def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: str) -> None:
+    """Rows of taps are a loop, some of which read padding alone, and the last columns don't exist."""
+    program = ScheduledProgram(
+        (15, 19),
+        8,
+        8,
+        (7, 3),
+        (1, 1),
+        (1, 1),
+        strides=(2, 3),
+        dilations=(1, 2),
+        low=(5, 4),
+        high=(3, 2),
+        groups=8,
+        schedule=GpuDepthwiseSchedule(64, 4, columns=3),
     )
     program.check(target=gpu_target, device=gpu_device)
 

@@ -1,0 +1,104 @@
+"""Neighbouring outputs along the last dimension that one thread computes, and what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, all_of, ceildiv, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.tiles import Positions
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """A direct convolution's outputs by groups of so many columns, of which each row has a whole number.
+
+    They are numbered image by image, those below each other as neighbours: what they read overlaps most.
+    """
+
+    shape: SizedShape
+    columns: int
+
+    @property
+    def per_row(self) -> Index:
+        return ceildiv(self.shape.output_size[-1], self.columns)
+
+    def count(self, batch: Index) -> Index:
+        """Groups of columns in so many images."""
+        return batch * self.shape.output_rows * self.per_row
+
+    def locate(self, number: Index) -> Columns:
+        """Those with this number."""
+        *outer, _ = self.shape.output_size
+        if not outer:
+            image, group = unflatten(number, (0, self.per_row))
+            return Columns(self, image, (), group * self.columns)
+        image, *first, group, row = unflatten(number, (0, *outer[:-1], self.per_row, outer[-1]))
+        return Columns(self, image, (*first, row), group * self.columns)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One group: its image, its outputs' positions in all dimensions but the last, the first one's in that."""
+
+    all: OutputColumns
+    image: Index
+    row_of_outputs: tuple[Index, ...]
+    first: Index
+
+    def output(self, column: int) -> tuple[Index, ...]:
+        """The position of an output."""
+        return (*self.row_of_outputs, self.first + column)
+
+    def exists(self, column: int) -> Condition:
+        """Whether a row of outputs has this one."""
+        size, columns = self.all.shape.output_size[-1], self.all.columns
+        if size.known is not None and (size.known % columns == 0 or column < size.known % columns):
+            return Condition(True)
+        return (self.first + column).less_than(size)
+
+    def row(self, taps: Sequence[IndexLike]) -> tuple[tuple[Index, ...], Condition]:
+        """Where a row of taps, given in all dimensions but the last, reads, and whether the image has that."""
+        shape = self.all.shape
+        decomposition = shape.decomposition
+        positions, exists = [], []
+        for d, tap in enumerate(map(Index.of, taps)):
+            distance = tap * decomposition.dilation[d] - shape.padding_low[d]
+            position = self.row_of_outputs[d] * decomposition.step[d] + distance
+            positions.append(position)
+            outputs, size = shape.output_size[d].known, shape.input_size[d].known
+            lowest = distance.known
+            if lowest is None or outputs is None or size is None:
+                exists.append(position.within(shape.input_size[d]))
+            elif lowest < 0 or (outputs - 1) * decomposition.step[d] + lowest >= size:
+                exists.append(position.within(size))
+        return tuple(positions), all_of(exists)
+
+    def element_of(self, column: int, tap: int) -> int:
+        """Which of the elements that they read a tap of the last dimension multiplies for an output."""
+        decomposition = self.all.shape.decomposition
+        return column * decomposition.step[-1] + tap * decomposition.dilation[-1]
+
+    @cached_property
+    def elements(self) -> tuple[int, ...]:
+        """All that are read, each once."""
+        taps = range(self.all.shape.decomposition.kernel_size[-1])
+        columns = range(self.all.columns)
+        return tuple(sorted({self.element_of(column, tap) for column in columns for tap in taps}))
+
+    def element(self, number: int) -> tuple[Index, Condition]:
+        """Where in the row an element lies, moved into it if need be, and whether it exists there."""
+        shape, columns = self.all.shape, self.all.columns
+        step, padding = shape.decomposition.step[-1], shape.padding_low[-1]
+        groups = self.all.per_row.known
+        positions = Positions(
+            first=self.first * step - padding,
+            spacing=1,
+            count=self.elements[-1] + 1,
+            size=shape.input_size[-1],
+            lowest_first=-padding,
+            highest_first=None if groups is None else (groups - 1) * columns * step - padding,
+        )
+        return positions.clamped(Index(number))
