@@ -39,8 +39,8 @@ quads."""
 PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
 CYCLES_OF_LOAD = 4
-"""Of a multiprocessor for a quad of each thread of a warp: first caches give 128 bytes in a cycle, in which it
-starts 128 multiply-adds."""
+"""Of a multiprocessor for a quad of each thread of a warp: a first cache gives 128 bytes in a cycle, in which
+128 multiply-adds are started."""
 TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
 BUSY_THREADS = 256

@@ -41,9 +41,9 @@ class OutputColumns:
 
 @dataclass(frozen=True)
 class Columns:
-    """One group: its image, its outputs' positions in all dimensions but the last, the first one's in that."""
+    """One group: its image, its row by the positions in all dimensions but the last, its first output in that."""
 
-    all: OutputColumns
+    outputs: OutputColumns
     image: Index
     row_of_outputs: tuple[Index, ...]
     first: Index
@@ -54,14 +54,14 @@ class Columns:
 
     def exists(self, column: int) -> Condition:
         """Whether a row of outputs has this one."""
-        size, columns = self.all.shape.output_size[-1], self.all.columns
+        size, columns = self.outputs.shape.output_size[-1], self.outputs.columns
         if size.known is not None and (size.known % columns == 0 or column < size.known % columns):
             return Condition(True)
         return (self.first + column).less_than(size)
 
     def row(self, taps: Sequence[IndexLike]) -> tuple[tuple[Index, ...], Condition]:
-        """Where a row of taps, given in all dimensions but the last, reads, and whether the image has that."""
-        shape = self.all.shape
+        """Where a row of taps, all dimensions but the last of one, reads, and whether the image has that."""
+        shape = self.outputs.shape
         decomposition = shape.decomposition
         positions, exists = [], []
         for d, tap in enumerate(map(Index.of, taps)):
@@ -78,21 +78,21 @@ class Columns:
 
     def element_of(self, column: int, tap: int) -> int:
         """Which of the elements that they read a tap of the last dimension multiplies for an output."""
-        decomposition = self.all.shape.decomposition
+        decomposition = self.outputs.shape.decomposition
         return column * decomposition.step[-1] + tap * decomposition.dilation[-1]
 
     @cached_property
     def elements(self) -> tuple[int, ...]:
         """All that are read, each once."""
-        taps = range(self.all.shape.decomposition.kernel_size[-1])
-        columns = range(self.all.columns)
+        taps = range(self.outputs.shape.decomposition.kernel_size[-1])
+        columns = range(self.outputs.columns)
         return tuple(sorted({self.element_of(column, tap) for column in columns for tap in taps}))
 
     def element(self, number: int) -> tuple[Index, Condition]:
         """Where in the row an element lies, moved into it if need be, and whether it exists there."""
-        shape, columns = self.all.shape, self.all.columns
+        shape, columns = self.outputs.shape, self.outputs.columns
         step, padding = shape.decomposition.step[-1], shape.padding_low[-1]
-        groups = self.all.per_row.known
+        groups = self.outputs.per_row.known
         positions = Positions(
             first=self.first * step - padding,
             spacing=1,
