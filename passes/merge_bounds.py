@@ -91,9 +91,7 @@ class _Limits:
             of_nan = bound.extremum(of_nan, bound.limit)
         elif not bound.keeps_nan:
             of_nan = bound.limit
-        return _Limits(
-            bound.extremum(self.low, bound.limit), bound.extremum(self.high, bound.limit), of_nan
-        )
+        return _Limits(bound.extremum(self.low, bound.limit), bound.extremum(self.high, bound.limit), of_nan)
 
     def after(self, function: _Function) -> _Limits:
         """Those of what `function` makes of the number."""
@@ -102,9 +100,7 @@ class _Limits:
             with np.errstate(all="ignore"):
                 return float(function(np.float32(number)))
 
-        return _Limits(
-            moved(self.low), moved(self.high), None if self.of_nan is None else moved(self.of_nan)
-        )
+        return _Limits(moved(self.low), moved(self.high), None if self.of_nan is None else moved(self.of_nan))
 
     @property
     def count(self) -> int:
@@ -180,9 +176,7 @@ def _match_chain(last: ir.Operation) -> _Chain:
             chain = replace(chain, limits=chain.limits.bounded(link))
         else:
             operation = link.operation
-            chain = replace(
-                chain, steps=(*chain.steps, link), limits=chain.limits.after(link.function)
-            )
+            chain = replace(chain, steps=(*chain.steps, link), limits=chain.limits.after(link.function))
         chain = replace(chain, operations=(*chain.operations, operation))
     return chain
 

@@ -91,7 +91,7 @@ class PixelBlocks:
         return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
 
     def _has_ends_apart(self, sized: SizedShape) -> Condition:
-        """Whether in a row of unknown length the first block ends inside of it, and the last one begins there."""
+        """Whether in rows of unknown length the first block ends inside, and the last one begins there."""
         shape, last = self.shape, sized.output_size[-1] - self.pixels
         ends_inside = sized.input_size[-1].at_least(self._reach - shape.padding_low[-1] + 1)
         return ends_inside & (last * shape.strides[-1]).at_least(shape.padding_low[-1])

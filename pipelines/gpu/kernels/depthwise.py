@@ -129,9 +129,7 @@ class DepthwiseKernel:
                 place, inside = columns.element(element)
                 offset = image.offset([columns.image, *position, place, channel])
                 values[element] = image.load(offset, QUAD, inside)
-            taps = [
-                self._weights(filters, (*row, tap), channel) for tap in range(self.shape.kernel_size[-1])
-            ]
+            taps = [self._weights(filters, (*row, tap), channel) for tap in range(self.shape.kernel_size[-1])]
             results = list(sums)
             for tap, weights in enumerate(taps):
                 for column in range(self.schedule.columns):

@@ -41,7 +41,7 @@ class OutputColumns:
 
 @dataclass(frozen=True)
 class Columns:
-    """One group: its image, its row by the positions in all dimensions but the last, its first output in that."""
+    """One group: its image, its place in all dimensions but the last, and its first output in that."""
 
     outputs: OutputColumns
     image: Index
