@@ -13,10 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import statistics
 import tempfile
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +23,7 @@ import torch
 from torch import nn
 
 from benchmarks.convolutions import DIFFUSION
+from benchmarks.gpu_kernel_times import kernel_times
 from benchmarks.results_file import ResultsFile
 
 LENGTH = 4
@@ -130,17 +129,8 @@ def microseconds(call: Callable[[], object], rounds: int) -> float:
     for _ in range(3):
         call()
     torch.cuda.synchronize()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
-        for _ in range(rounds):
-            call()
-        torch.cuda.synchronize()
-    durations: Mapping[str, list[float]] = defaultdict(list)
-    for event in profile.events():
-        if event.device_type == torch.autograd.DeviceType.CUDA and not any(
-            part in event.name for part in (*_LAYOUT, "Memcpy", "Memset")
-        ):
-            durations[event.name].append(event.device_time)
-    return sum(statistics.median(each) * len(each) / rounds for each in durations.values())
+    times = kernel_times(call, rounds)
+    return sum(each.total for each in times if not any(part in each.name for part in _LAYOUT))
 
 
 def measured(program: Program, type_: str, rounds: int) -> Row:

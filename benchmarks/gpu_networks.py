@@ -8,7 +8,8 @@ Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graph
 with those in fp16 too, channels last and with cuDNN's own search. With `--types f16` or `bf16` the network is
 of that type in all tools, and `eager_error` is that of torch in it. Each network, batch and type has its own
 process. These compile side by side; what they time they time in turns, one process at once, on a GPU that
-was kept busy before. Milliseconds are of a call that waits for its end, and of one of several in a chain.
+was kept busy before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of
+its kernels, of which those that take most of a call are listed.
 Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
 backend leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
 that the output already has are skipped, so that a run can be continued.
@@ -52,6 +53,10 @@ _CHAINED = 10
 """Calls that follow each other without waiting."""
 _CALLS_TO_WARM = 4
 """By which Inductor has recorded its CUDA graphs."""
+_PROFILED = 5
+"""Calls whose kernels are timed."""
+_LONGEST = 12
+"""Kernels of a tool that are listed."""
 _BUSY_SECONDS = 0.4
 """An idle GPU has a fifth of its clock rate."""
 
@@ -268,6 +273,22 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
             for name, timing in timings.items():
                 row.tools[name][fact] = 1e3 * timing.median / count
             row.tell()
+        if task.device == "cuda":
+            for name, run in runs.items():
+                row.tools[name].update(_kernels(run))
+                row.tell()
+
+
+def _kernels(run: Callable[[], Any]) -> dict[str, Any]:
+    """Milliseconds of a call's kernels, how many these are, and the longest by name, count, microseconds."""
+    from benchmarks.gpu_kernel_times import kernel_times
+
+    times = kernel_times(run, _PROFILED)
+    return {
+        "kernel_milliseconds": 1e-3 * sum(each.total for each in times),
+        "kernels": sum(each.count for each in times),
+        "longest": [(each.name[:100], each.count, each.microseconds) for each in times[:_LONGEST]],
+    }
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from math import prod
 from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import is_zero, scalar_constant
+from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.elementwise import (
     Elementwise,
     broadcast_source,
@@ -17,7 +17,7 @@ from iree.winograd.passes.match.elementwise import (
     match_elementwise,
 )
 from iree.winograd.passes.match.navigation import defining_operation, only_user
-from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops
+from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
 from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.strided_view import Run, StridedView, views
 
@@ -72,14 +72,6 @@ class SquaredDeviations:
     """The program's mean: the sum of the elements, divided by their number."""
 
 
-@dataclass(frozen=True)
-class _Reduced:
-    """A tensor with, for each of its dimensions, that of the result that it is kept as; None if summed."""
-
-    source: ir.Value
-    kept_as: tuple[int | None, ...]
-
-
 def match_image_sum(reduction: ir.Operation) -> ImageSum | None:
     """The sum that `reduction` is, with what is computed of each sum alone; None for others.
 
@@ -89,8 +81,8 @@ def match_image_sum(reduction: ir.Operation) -> ImageSum | None:
     if reduced is None:
         return None
     before: list[ir.Operation] = []
-    while (inner := _scaled_sum(reduced)) is not None:
-        scales, reduced = inner
+    while (inner := match_summed_before(reduced, lambda each: _scale_of(each) is not None)) is not None:
+        scales, _, reduced = inner
         before = [*scales, *before]
     return _image_sum(reduced, reduction.results[0], before)
 
@@ -112,49 +104,16 @@ def match_squared_deviations(reduction: ir.Operation) -> SquaredDeviations | Non
         return None
     if summed.source != source or not _reads_own(elementwise, reduced, summed):
         return None
-    sums = _image_sum(_Reduced(source, reduced.kept_as), reduction.results[0], [])
+    sums = _image_sum(Reduced(source, reduced.kept_as), reduction.results[0], [])
     if sums is None or _divisor(mean) != sums.extents.summed:
         return None
     return SquaredDeviations(sums, mean)
 
 
-def _reduced(reduction: ir.Operation) -> _Reduced | None:
-    """The sum of a tensor that is read in any order of its dimensions, each element once."""
-    if not is_reduction(reduction) or len(reduction.operands) != 2 or len(reduction.results) != 1:
-        return None
-    source, init = reduction.operands
-    if not all(isinstance(each.type, ir.RankedTensorType) for each in (source, init)):
-        return None
-    if not isinstance(source.type.element_type, ir.F32Type) or not source.type.has_static_shape:
-        return None
-    source_map, result_map = generic_maps(reduction)
-    if not source_map.is_permutation or not is_zero(init) or not _adds(reduction.regions[0].blocks[0]):
-        return None
-    kept = {each.position: i for i, each in enumerate(result_map.results) if _is_loop(each)}
-    if set(kept) & set(reduced_loops(reduction)) or len(kept) + len(reduced_loops(reduction)) != len(
-        list(source_map.results)
-    ):
-        return None
-    return _Reduced(source, tuple(kept.get(each.position) for each in source_map.results))
-
-
-def _scaled_sum(outer: _Reduced) -> tuple[list[ir.Operation], _Reduced] | None:
-    """What the source of a sum is the sums of, and the operations that scale these; None for others."""
-    scales: list[ir.Operation] = []
-    value = outer.source
-    while (operation := defining_operation(value)) is not None and only_user(value) is not None:
-        if is_reduction(operation):
-            inner = _reduced(operation)
-            if inner is None:
-                return None
-            kept = tuple(None if each is None else outer.kept_as[each] for each in inner.kept_as)
-            return scales, _Reduced(inner.source, kept)
-        elementwise = match_elementwise(operation)
-        if not isinstance(elementwise, Elementwise) or _scale_of(elementwise) is None:
-            return None
-        scales.insert(0, operation)
-        value = elementwise.inputs[0]
-    return None
+def _reduced(reduction: ir.Operation) -> Reduced | None:
+    """The sum of a tensor of static sizes that is read in any order of its dimensions, each element once."""
+    reduced = match_reduced(reduction)
+    return reduced if reduced is not None and reduced.source.type.has_static_shape else None
 
 
 def _scale_of(elementwise: Elementwise) -> float | None:
@@ -168,7 +127,7 @@ def _scale_of(elementwise: Elementwise) -> float | None:
     return scalar_constant(number) if element == scaled.body.arguments[0] else None
 
 
-def _image_sum(reduced: _Reduced, result: ir.Value, before: Sequence[ir.Operation]) -> ImageSum | None:
+def _image_sum(reduced: Reduced, result: ir.Value, before: Sequence[ir.Operation]) -> ImageSum | None:
     for view in views(reduced.source):
         placed = _placed(view, reduced.kept_as)
         if placed is not None:
@@ -252,7 +211,7 @@ def _square_root(squares: ir.Operation) -> ir.Value | None:
     return read[0] if len(set(read)) == 1 else None
 
 
-def _mean_sum(mean: ir.Value) -> _Reduced | None:
+def _mean_sum(mean: ir.Value) -> Reduced | None:
     """The sum that a mean is made of."""
     value = broadcast_source(mean, ir.AffineMap.get_identity(mean.type.rank))[0]
     division = defining_operation(value)
@@ -270,7 +229,7 @@ def _divisor(mean: ir.Value) -> float | None:
     return _scale_of(elementwise) if isinstance(elementwise, Elementwise) else None
 
 
-def _reads_own(subtraction: Elementwise, squares: _Reduced, summed: _Reduced) -> bool:
+def _reads_own(subtraction: Elementwise, squares: Reduced, summed: Reduced) -> bool:
     """Whether each element has the mean subtracted that it is part of, and its square is summed like it."""
     _, mean_map = broadcast_source(subtraction.inputs[1], subtraction.indexing_maps[1])
     read = {each.position: place for place, each in enumerate(mean_map.results) if _is_loop(each)}
@@ -281,15 +240,6 @@ def _reads_own(subtraction: Elementwise, squares: _Reduced, summed: _Reduced) ->
         for dimension, kept in enumerate(summed.kept_as)
         if shape[dimension] != 1
     )
-
-
-def _adds(body: ir.Block) -> bool:
-    """Whether `body` adds an element to those before."""
-    names = [view.operation.name for view in body.operations]
-    if names != ["arith.addf", "linalg.yield"]:
-        return False
-    total, end = (view.operation for view in body.operations)
-    return set(total.operands) == set(body.arguments) and defining_operation(end.operands[0]) == total
 
 
 def _is_loop(expression: ir.AffineExpr) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
@@ -18,8 +19,8 @@ from iree.winograd.passes.match.image_sum import (
     match_squared_deviations,
 )
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
+from iree.winograd.passes.match.pixel_sum import match_pixel_sum
 from iree.winograd.passes.match.reductions import is_reduction
-from iree.winograd.passes.match.row_sum import match_row_sum
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -56,14 +57,21 @@ class LowerSums:
         %m = flow.dispatch @winograd_combine_mean_1x512x32(%p) -> tensor<1x32xf32>
         %v = flow.dispatch @winograd_combine_deviations_1x512x32(%p) -> tensor<1x32xf32>
 
-    On CPUs sums over rows of channels-last images whose sizes are known only at run time are a kernel's,
-    where IREE adds one element after the other: a mean over pixels begins with them.
+    On CPUs sums over pixels of channels-last images whose sizes are known only at run time, or over those
+    of a row, are a kernel's, where IREE adds one element after the other: the sums of rows, and their sums.
+    Means of means are one mean.
 
-        %s = linalg.generic {iterator_types = [parallel, parallel, parallel, reduction]}
-               ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x?x1xf32>) { arith.addf }
+        %s = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
+               ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x1x?xf32>) { arith.addf }
+        %c = linalg.generic ins(%s) { arith.divf %height }
+        %t = linalg.generic {iterator_types = [parallel, parallel, parallel, reduction]}
+               ins(%c : tensor<1x64x1x?xf32>) outs(%zeros : tensor<1x64x1x1xf32>) { arith.addf }
+        %m = linalg.generic ins(%t) { arith.divf %width }
       becomes
         %r = flow.dispatch @winograd_row_sums_anyxanyx64(%x) -> tensor<1x?x64xf32>
-        %s = linalg.generic ins(%r : tensor<1x?x64xf32>) outs(%empty : tensor<1x64x?x1xf32>)
+        %p = flow.dispatch @winograd_row_sums_anyx64(%r) -> tensor<1x64xf32>
+        %t = linalg.generic ins(%p) { arith.divf %height } -> tensor<1x64x1x1xf32>
+        %m = linalg.generic ins(%t) { arith.divf %width }
 
     A program without convolutions that were taken stays as it is.
     """
@@ -78,8 +86,8 @@ class LowerSums:
         rewrite_each("deviations", deviations, partial(_lower_deviations, backend, lowering))
         left = [each for each in walk(module) if is_reduction(each)]
         rewrite_each("sum", left, partial(_lower_sum, backend, lowering))
-        rows = [each for each in walk(module) if is_reduction(each)]
-        rewrite_each("sum of rows", rows, partial(_lower_row_sum, backend, lowering))
+        ends = _ends_of_pixel_sums(module)
+        rewrite_each("sum of pixels", ends, partial(_lower_pixel_sum, backend, lowering))
 
 
 def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
@@ -112,20 +120,35 @@ def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) ->
     _replace(found.result, sums)
 
 
-def _lower_row_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
-    found = match_row_sum(reduction)
+def _ends_of_pixel_sums(module: ir.Operation) -> list[ir.Operation]:
+    """The reductions that end sums over pixels, but for those whose sums are summed further."""
+    sums = [found for each in walk(module) if (found := match_pixel_sum(each)) is not None]
+    summed = [each for found in sums for each in found.reductions[:-1]]
+    return [each for found in sums if (each := found.reductions[-1]) not in summed]
+
+
+def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
+    found = match_pixel_sum(reduction)
     if found is None:
         return
     *sizes, channels = ir.RankedTensorType(found.image.type).shape
-    element = ir.RankedTensorType(found.image.type).element_type
-    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels) or str(element) != "f32":
+    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels):
         return
     if backend.misfit(RowSums(found.image)) is not None:
         return
+
+    def scaled(elements: list[ir.Value]) -> ir.Value:
+        total = elements[0]
+        for scale in found.scales:
+            (total,) = inline_block(scale.regions[0].blocks[0], [total, total])
+        return total
+
     with reduction.location, ir.InsertionPoint(reduction):
-        sums = lowering.compute(RowSums(found.image))
-        init = tensor.empty(shape_of(found.result), element)
-        result = build_elementwise([(sums, found.order)], init, lambda elements: elements[0])
+        sums = found.image
+        for _ in range(found.dimensions):
+            sums = lowering.compute(RowSums(sums))
+        init = tensor.empty(shape_of(found.result), ir.RankedTensorType(found.result.type).element_type)
+        result = build_elementwise([(sums, found.order)], init, scaled)
     _replace(found.result, result)
 
 

@@ -162,3 +162,40 @@ func.func @rows(%x: tensor<1x?x?x8xf32>, %y: tensor<1x4x4x8xf32>, %m: tensor<1x4
   }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
   return %r, %s, %c : tensor<1x8x?xf32>, tensor<1x8x4xf32>, tensor<1x7x7x4xf32>
 }
+
+// A mean of means is one of all pixels: their sums are divided twice.
+// CHECK-LABEL: func.func @means
+// CHECK: %[[ROWS:.*]] = flow.dispatch @winograd_row_sums_anyxanyx8::@winograd_row_sums_anyxanyx8[%{{.*}}](%{{.*}}) {{.*}} -> tensor<1x?x8xf32>
+// CHECK: %[[SUMS:.*]] = flow.dispatch @winograd_row_sums_anyx8::@winograd_row_sums_anyx8[%{{.*}}](%[[ROWS]], {{.*}} -> tensor<1x8xf32>
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]] : tensor<1x8xf32>)
+// CHECK: arith.divf %{{.*}}, %arg1
+// CHECK-NOT: "reduction"
+func.func @means(%x: tensor<1x?x?x8xf32>, %height: f32, %m: tensor<1x49x4xf32>) -> (tensor<1x8x1x1xf32>, tensor<1x7x7x4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %c2 = arith.constant 2 : index
+  %w = tensor.dim %x, %c2 : tensor<1x?x?x8xf32>
+  %e = tensor.empty(%w) : tensor<1x8x1x?xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x1x?xf32>) -> tensor<1x8x1x?xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, h, w, c)>, affine_map<(n, c, h, w) -> (n, c, 0, w)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%x : tensor<1x?x?x8xf32>) outs(%z : tensor<1x8x1x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<1x8x1x?xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c, h, w)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%r : tensor<1x8x1x?xf32>) outs(%e : tensor<1x8x1x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.divf %in, %height : f32
+    linalg.yield %a : f32
+  } -> tensor<1x8x1x?xf32>
+  %f = tensor.empty() : tensor<1x8x1x1xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%f : tensor<1x8x1x1xf32>) -> tensor<1x8x1x1xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c, h, 0)>], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%d : tensor<1x8x1x?xf32>) outs(%g : tensor<1x8x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %a = arith.addf %in, %out : f32
+    linalg.yield %a : f32
+  } -> tensor<1x8x1x1xf32>
+  %c = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  return %s, %c : tensor<1x8x1x1xf32>, tensor<1x7x7x4xf32>
+}
