@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -11,7 +12,9 @@ from iree.winograd.passes.match.conversions import rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.strided_view import views
 
 ATTENTION = "iree_linalg_ext.attention"
 _LOOPS = "bmvkn"
@@ -20,10 +23,10 @@ SAFE_ATTRIBUTE_NAME = "winograd.safe"
 _QUERIES, _KEYS, _VALUES, _SCALE, _SCORES, _RESULT = "bmk", "bnk", "bnv", "", "bmn", "bmv"
 
 
-def indexing_maps() -> list[ir.AffineMap]:
-    """Those of attention without a mask."""
+def indexing_maps(*, is_masked: bool = False) -> list[ir.AffineMap]:
+    """Those of the operands of attention, of which a mask is the last but for the result."""
     loops = [ir.AffineExpr.get_dim(number) for number in range(len(_LOOPS))]
-    operands = (_QUERIES, _KEYS, _VALUES, _SCALE, _RESULT)
+    operands = (_QUERIES, _KEYS, _VALUES, _SCALE, *((_SCORES,) if is_masked else ()), _RESULT)
     return [
         ir.AffineMap.get(len(_LOOPS), 0, [loops[_LOOPS.index(each)] for each in all_]) for all_ in operands
     ]
@@ -49,6 +52,18 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class MaskRows:
+    """Where the mask of a score lies, as matrices of queries by keys: these are neighbours.
+
+    Where batches or queries share a mask, the distance between theirs is zero.
+    """
+
+    matrices: Matrices
+    is_truth: bool = False
+    """Whether it is a truth value, False where the score is minus infinity; else it is added to the score."""
+
+
+@dataclass(frozen=True)
 class AttentionProblem:
     """The products of attention, between which is a softmax; scores lie where a kernel has them."""
 
@@ -57,16 +72,20 @@ class AttentionProblem:
     safe: bool
     holds_half: bool = False
     """Whether queries, keys and values surely are numbers of half precision."""
+    masks: tuple[MaskRows, ...] = ()
+    """By which scores are masked after they were multiplied by their factor."""
 
 
 @dataclass(frozen=True)
 class FusedAttention:
-    """Attention without a mask, of a constant scale, that is read, and written, where it is."""
+    """Attention of a constant scale that is read, and written, where it is."""
 
     problem: AttentionProblem
     queries: ir.Value
     keys: ir.Value
     values: ir.Value
+    masks: tuple[ir.Value, ...]
+    """f32 or i1, as the problem has them."""
     result: ir.Value
     """That of the operation, or of the transposition that is all that reads it."""
 
@@ -105,8 +124,6 @@ def match_fused(attention: Attention) -> FusedAttention | NoMatch:
     """The same as products that a kernel computes together, or why not."""
     operation = attention.operation
     factor = scalar_constant(attention.scale)
-    if attention.mask is not None:
-        return NoMatch(operation, "it is masked")
     if factor is None:
         return NoMatch(operation, "its scale isn't constant")
     if any(is_dynamic(each.type.shape[0]) for each in (attention.queries, attention.keys, attention.values)):
@@ -122,18 +139,43 @@ def match_fused(attention: Attention) -> FusedAttention | NoMatch:
     block = Matrices(0, (), keys, 1)
     factor *= query_view.factor * key_view.factor
     views = query_view, key_view, value_view
+    masks = [] if attention.mask is None else list(_mask_rows(attention.mask))
     return FusedAttention(
         AttentionProblem(
             BatchProduct(batch, rows, keys, channels, queries, transposed_keys, block, factor),
             BatchProduct(batch, rows, width, keys, block, values, output, value_view.factor),
             attention.safe,
             all(_holds_half(view.source) for view in views),
+            tuple(rows for _, rows in masks),
         ),
         query_view.source,
         key_view.source,
         value_view.source,
+        tuple(source for source, _ in masks),
         result,
     )
+
+
+def _mask_rows(mask: ir.Value) -> Iterator[tuple[ir.Value, MaskRows]]:
+    """The tensors whose sum a mask is, each with where its elements lie."""
+    definition = defining_operation(mask)
+    sum_ = None if definition is None else with_body(definition, ["arith.addf"])
+    if (
+        sum_ is not None
+        and not sum_.reads_init
+        and all(map(sum_.indexing_maps[-1].__eq__, sum_.indexing_maps))
+    ):
+        for term in sum_.inputs[:-1]:
+            yield from _mask_rows(term)
+        return
+    for view in views(mask, broadcasts=True):
+        batch, rows, columns = view.dimensions
+        are_rows = len(rows) <= 1 and len(columns) <= 1 and all(stride == 1 for _, stride in columns)
+        if are_rows and view.factor == 1:
+            matrices = Matrices(view.first, batch, rows[0][1] if rows else 0, 1)
+            yield view.source, MaskRows(matrices, isinstance(mask.type.element_type, ir.IntegerType))
+            return
+    raise AssertionError("a tensor is a view of itself")
 
 
 def _holds_half(value: ir.Value) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf, prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.batch_matmul import (
@@ -12,6 +13,8 @@ from iree.winograd.passes.match.batch_matmul import (
     letters_of,
     match_batch_matmul,
 )
+from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.reductions import RESHAPES
 from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
@@ -22,8 +25,21 @@ _READERS = 2
 
 
 @dataclass(frozen=True)
+class ScoreMask:
+    """What scores are masked by, f32 that is added to them or truth values."""
+
+    value: ir.Value
+    indexing_map: ir.AffineMap
+    """From the index of a score to that of its element."""
+    shape: tuple[int, ...]
+    """Of the scores there: dimensions that together are b, then m x n."""
+    hides: bool | None = None
+    """The truth value in whose place the score is minus infinity."""
+
+
+@dataclass(frozen=True)
 class AttentionChain:
-    """softmax(factor * queries * keys^T) * values, b x m x v, in f32 and of static sizes."""
+    """softmax(factor * queries * keys^T + masks) * values, b x m x v, in f32 and of static sizes."""
 
     product: ir.Operation
     """The last."""
@@ -35,7 +51,17 @@ class AttentionChain:
     values: ir.Value
     """b x n x v."""
     factor: float
+    masks: tuple[ScoreMask, ...]
     safe: bool
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """factor * products + masks."""
+
+    products: ir.Operation
+    factor: float = 1.0
+    masks: tuple[ScoreMask, ...] = ()
 
 
 def attention_chains(module: ir.Operation) -> list[AttentionChain]:
@@ -64,11 +90,11 @@ def _chain(product: ir.Operation, softmaxes: dict[ir.Value, Softmax]) -> Attenti
     readers = {use.owner.operation for use in softmax.source.uses}
     if only_user(softmax.result) is None or len(readers) > _READERS + softmax.safe:
         return None
-    factor, scores = _scaled(softmax.source)
-    first = defining_operation(scores)
-    if first is None or not is_batch_matmul(first) or scores.type != weights.type:
+    scores = _scores(softmax.source)
+    if scores is None or scores.products.results[0].type != weights.type:
         return None
-    if only_user(scores) is None:
+    first = scores.products
+    if only_user(first.results[0]) is None or not _fit(scores.masks, weights):
         return None
     letters = letters_of(first)
     if letters not in (["bmk", "bkn", "bmn"], ["bmk", "bnk", "bmn"]):
@@ -76,7 +102,10 @@ def _chain(product: ir.Operation, softmaxes: dict[ir.Value, Softmax]) -> Attenti
     if not all(isinstance(match_batch_matmul(each), BatchMatmul) for each in (first, product)):
         return None
     queries, keys, _ = first.operands
-    return AttentionChain(product, queries, keys, letters[1] == "bnk", values, factor, softmax.safe)
+    keys_are_rows = letters[1] == "bnk"
+    return AttentionChain(
+        product, queries, keys, keys_are_rows, values, scores.factor, scores.masks, softmax.safe
+    )
 
 
 def _before_reshapes(value: ir.Value) -> ir.Value:
@@ -90,13 +119,72 @@ def _before_reshapes(value: ir.Value) -> ir.Value:
     return value
 
 
-def _scaled(scores: ir.Value) -> tuple[float, ir.Value]:
-    """The constant by which products were multiplied before the softmax, and these products."""
-    factor = 1.0
-    while True:
-        value = _before_reshapes(scores)
-        definition = defining_operation(value)
-        scale = None if definition is None else constant_factor(definition)
-        if definition is None or scale is None:
-            return factor, value
-        scores, factor = definition.operands[0], factor * scale
+def _scores(value: ir.Value) -> _Scores | None:
+    """The products of matrices that were multiplied by constants, then masked, before the softmax."""
+    definition = defining_operation(_before_reshapes(value))
+    if definition is None:
+        return None
+    if is_batch_matmul(definition):
+        return _Scores(definition)
+    if (factor := constant_factor(definition)) is not None:
+        scores = _scores(definition.operands[0])
+        return None if scores is None or scores.masks else replace(scores, factor=factor * scores.factor)
+    for masked, mask in _maskings(definition):
+        scores = _scores(masked)
+        if scores is not None and only_user(masked) is not None:
+            return replace(scores, masks=(*scores.masks, mask))
+    return None
+
+
+def _maskings(operation: ir.Operation) -> Iterator[tuple[ir.Value, ScoreMask]]:
+    """The tensors that an operation may mask, each with the mask."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or elementwise.reads_init:
+        return
+    shape = tuple(ir.RankedTensorType(elementwise.result.type).shape)
+    first, *others = (view.operation for view in elementwise.body.operations)
+    if [list(each.operands) for each in others] != [list(first.results)]:
+        return
+    read = dict(zip(elementwise.body.arguments, elementwise.reads, strict=False))
+    if first.name == "arith.addf" and all(each in read for each in first.operands):
+        one, other = (read[each] for each in first.operands)
+        for (scores, whole), (added, shared) in ((one, other), (other, one)):
+            if _is_whole(scores, whole, shape):
+                yield scores, ScoreMask(added, shared, shape)
+    if first.name == "arith.select" and first.operands[0] in read:
+        condition, *cases = first.operands
+        truth, shared = read[condition]
+        for hides, (hidden, kept) in ((True, cases), (False, cases[::-1])):
+            if kept not in read or not _is_minus_infinity(read[hidden][0] if hidden in read else hidden):
+                continue
+            scores, whole = read[kept]
+            if _is_whole(scores, whole, shape):
+                yield scores, ScoreMask(truth, shared, shape, hides)
+
+
+def _is_minus_infinity(value: ir.Value) -> bool:
+    is_tensor = isinstance(value.type, ir.RankedTensorType)
+    return (uniform_constant(value) if is_tensor else scalar_constant(value)) == -inf
+
+
+def _is_whole(value: ir.Value, read: ir.AffineMap, shape: tuple[int, ...]) -> bool:
+    """Whether an elementwise operation of this shape reads all elements of a tensor in their order."""
+    if tuple(ir.RankedTensorType(value.type).shape) != shape:
+        return False
+    first = ir.AffineExpr.get_constant(0)
+    return all(
+        expression == ir.AffineExpr.get_dim(number) or (shape[number] == 1 and expression == first)
+        for number, expression in enumerate(read.results)
+    )
+
+
+def _fit(masks: tuple[ScoreMask, ...], weights: ir.Value) -> bool:
+    """Whether one operation has all masks: one of truth values, or numbers."""
+    batch, *matrix = ir.RankedTensorType(weights.type).shape
+    if any(list(each.shape[-2:]) != matrix or prod(each.shape[:-2]) != batch for each in masks):
+        return False
+    if not all(ir.RankedTensorType(each.value.type).has_static_shape for each in masks):
+        return False
+    if any(str(each.value.type.element_type) != ("f32" if each.hides is None else "i1") for each in masks):
+        return False
+    return len(masks) <= 1 or all(each.hides is None for each in masks)

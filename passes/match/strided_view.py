@@ -37,10 +37,17 @@ def whole(source: ir.Value) -> StridedView:
     return StridedView(source, 0, tuple(_joined([run]) for run in zip(shape, strides, strict=True)))
 
 
-def views(value: ir.Value) -> Iterator[StridedView]:
-    """The views that a tensor of static sizes is, of the source furthest up first, and of itself last."""
+def views(value: ir.Value, *, broadcasts: bool = False) -> Iterator[StridedView]:
+    """The views that a tensor of static sizes is, of the source furthest up first, and of itself last.
+
+    With `broadcasts` elements may be those of a smaller source: some dimensions are runs of distance zero.
+    """
+
+    def keeps_elements(operation: ir.Operation) -> bool:
+        return _keeps_elements(operation) or (broadcasts and _broadcast_map(operation) is not None)
+
     operations: list[ir.Operation] = []
-    while (operation := defining_operation(value)) is not None and _keeps_elements(operation):
+    while (operation := defining_operation(value)) is not None and keeps_elements(operation):
         operations.insert(0, operation)
         value = operation.operands[0]
     sources = [operation.operands[0] for operation in operations]
@@ -64,6 +71,8 @@ def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
         return _expanded(view, operation)
     if operation.name == "tensor.extract_slice":
         return _sliced(view, operation)
+    if (broadcast := _broadcast_map(operation)) is not None:
+        return _broadcasted(view, broadcast, operation)
     factor = constant_factor(operation)
     return None if factor is None else replace(view, factor=view.factor * factor)
 
@@ -89,8 +98,35 @@ def _keeps_elements(operation: ir.Operation) -> bool:
     )
 
 
+def _broadcast_map(operation: ir.Operation) -> ir.AffineMap | None:
+    """Which elements an operation reads that does no more than that, each for some of its result."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or operation.name == "linalg.transpose":
+        return None
+    if elementwise.yielded != elementwise.body.arguments[0] or len(elementwise.inputs) != 2:
+        return None
+    sizes = [
+        size
+        for value in (elementwise.inputs[0], elementwise.result)
+        for size in ir.RankedTensorType(value.type).shape
+    ]
+    return None if any(map(is_dynamic, sizes)) else elementwise.indexing_maps[0]
+
+
+def _broadcasted(view: StridedView, read: ir.AffineMap, operation: ir.Operation) -> StridedView | None:
+    """None where an element is read whose place isn't that of the result, or the first."""
+    sizes = ir.RankedTensorType(operation.results[0].type).shape
+    dimensions: list[Dimension] = [_joined([(size, 0)]) for size in sizes]
+    for expression, runs in zip(read.results, view.dimensions, strict=True):
+        if isinstance(expression, ir.AffineDimExpr):
+            dimensions[ir.AffineDimExpr(expression).position] = runs
+        elif expression != ir.AffineExpr.get_constant(0):
+            return None
+    return replace(view, dimensions=tuple(dimensions))
+
+
 def constant_factor(operation: ir.Operation) -> float | None:
-    """The constant by which an elementwise operation multiplies its operand."""
+    """The constant by which an elementwise operation multiplies its operand, or divides by its inverse."""
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2:
         return None
@@ -98,10 +134,13 @@ def constant_factor(operation: ir.Operation) -> float | None:
         return None
     first, *others = (view.operation for view in elementwise.body.operations)
     element = elementwise.body.arguments[0]
-    if len(others) != 1 or first.name != "arith.mulf" or element not in first.operands:
+    if len(others) != 1 or first.name not in ("arith.mulf", "arith.divf") or element not in first.operands:
         return None
     factors = [scalar_constant(operand) for operand in first.operands if operand != element]
-    return factors[0] if factors else None
+    if not factors or first.name == "arith.mulf":
+        return factors[0] if factors else None
+    (divisor,) = factors
+    return 1 / divisor if first.operands[0] == element and divisor else None
 
 
 def _expanded(view: StridedView, operation: ir.Operation) -> StridedView | None:

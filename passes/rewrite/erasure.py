@@ -28,3 +28,10 @@ def erase_if_unused(operations: Iterable[ir.Operation]) -> None:
             if definition is not None and definition not in pending:
                 pending.append(definition)
         operation.erase()
+
+
+def erase_with_operands(operation: ir.Operation) -> None:
+    """Erase an operation without uses, of any dialect, then what only it used, and so on."""
+    definitions = [defining_operation(operand) for operand in operation.operands]
+    operation.erase()
+    erase_if_unused([each for each in definitions if each is not None])

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import prod
+from math import inf, prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir, tensor
+from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -62,7 +63,8 @@ if TYPE_CHECKING:
     )
 
 _SCORES_IN_CACHE = 4
-"""L2s that scores of attention exceed where one kernel computes them, softmax and products with values."""
+"""L2s that scores of attention exceed where one kernel computes them, softmax and products with values.
+Masked ones it computes anyway."""
 _LEAST_ROW = 16
 """Shorter rows don't fill a vector of every target."""
 
@@ -273,8 +275,23 @@ def _batched_attention(operation: BatchedAttention, target: CpuTarget) -> Tensor
 
     found = operation.attention
     kernel = AttentionKernel(found.problem, target, operation.threads)
-    operands = (found.queries, found.keys, found.values)
+    masks = (
+        _as_added(mask) if rows.is_truth else mask
+        for mask, rows in zip(found.masks, found.problem.masks, strict=True)
+    )
+    operands = (found.queries, found.keys, found.values, *masks)
     return TensorDispatch(kernel, operands, tuple(found.result.type.shape), batch=1)
+
+
+def _as_added(truth: ir.Value) -> ir.Value:
+    """Builds zeros in place of True, minus infinity of False."""
+    single, identity = ir.F32Type.get(), ir.AffineMap.get_identity(truth.type.rank)
+    nothing, lowest = (arith.constant(single, number) for number in (0.0, -inf))
+    return build_elementwise(
+        [(truth, identity)],
+        tensor.empty(truth.type.shape, single),
+        lambda elements: arith.select(elements[0], nothing, lowest),
+    )
 
 
 def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reason | None:
@@ -282,11 +299,12 @@ def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reas
 
     problem = operation.attention.problem
     scores = problem.scores
-    if F32.bytes * scores.batch * scores.rows * scores.columns < _SCORES_IN_CACHE * target.l2_bytes:
+    score_bytes = F32.bytes * scores.batch * scores.rows * scores.columns
+    if not problem.masks and score_bytes < _SCORES_IN_CACHE * target.l2_bytes:
         return "its scores stay in L2 between kernels"
     if not AttentionKernel(problem, target, operation.threads).fits:
-        return f"scores of {problem.scores.columns} keys exceed the memory of a workgroup"
-    return _misfit_of_rows(problem.scores.columns)
+        return f"keys of {scores.reduction} channels exceed the memory of a workgroup"
+    return _misfit_of_rows(scores.columns)
 
 
 _KINDS: Mapping[type, _Kind] = MappingProxyType(

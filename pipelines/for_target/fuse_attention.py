@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import prod
+
 from iree.winograd.dialect.bindings import arith, ir, tensor
+from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.attention import (
     ATTENTION,
     SAFE_ATTRIBUTE_NAME,
@@ -13,16 +18,18 @@ from iree.winograd.passes.match.attention import (
     match_attention,
     match_fused,
 )
-from iree.winograd.passes.match.attention_chain import AttentionChain, attention_chains
+from iree.winograd.passes.match.attention_chain import AttentionChain, ScoreMask, attention_chains
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 
 from ..backends.backend import Backend
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import BatchedAttention
 
+PASS_NAME = "winograd-fuse-attention"
 
-@register_pass("winograd-fuse-attention")
+
+@register_pass(PASS_NAME)
 class FuseAttention:
     """Have products with a softmax between be one operation, attention.
 
@@ -37,8 +44,16 @@ class FuseAttention:
         %t = linalg.transpose ins(%k) permutation = [0, 2, 1]
         %y = iree_linalg_ext.attention ins(%q, %t, %v, %scale) : tensor<3x197x64xf32>
 
-    Scores that something else reads, or a mask is added to, stay. On GPUs all stays that one kernel doesn't
-    compute: products of many channels become layers there.
+    What is added to scores, a bias or a mask, or puts minus infinity in their place, is the operation's last
+    operand, of which batches or heads may share a part. A softmax of scores that something else reads stays.
+    So does attention that one kernel doesn't compute, where there is a mask, and on GPUs all such: products
+    of many channels become layers there.
+
+        %m = linalg.generic ins(%s, %bias : tensor<3x197x197xf32>, tensor<197x197xf32>) { arith.addf }
+        %p = softmax of %m
+      becomes
+        %b = linalg.generic ins(%bias) { linalg.yield } -> tensor<3x197x197xf32>
+        %y = iree_linalg_ext.attention ins(%q, %t, %v, %scale, %b) : tensor<3x197x64xf32>
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -55,12 +70,15 @@ def _fuse(chain: AttentionChain, backend: Backend) -> None:
         keys = chain.keys if chain.keys_are_rows else transposed(chain.keys, [0, 2, 1])
         scale = arith.constant(ir.F32Type.get(), chain.factor)
         type_ = ir.RankedTensorType(product.results[0].type)
+        masks = [_mask(chain.masks)] if chain.masks else []
+        maps = indexing_maps(is_masked=bool(masks))
+        init = tensor.empty(type_.shape, type_.element_type)
         attention = ir.Operation.create(
             ATTENTION,
             [type_],
-            [chain.queries, keys, chain.values, scale, tensor.empty(type_.shape, type_.element_type)],
+            [chain.queries, keys, chain.values, scale, *masks, init],
             {
-                "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in indexing_maps()]),
+                "indexing_maps": ir.ArrayAttr.get([ir.AffineMapAttr.get(each) for each in maps]),
                 SAFE_ATTRIBUTE_NAME: ir.BoolAttr.get(chain.safe),
             },
             regions=1,
@@ -68,15 +86,53 @@ def _fuse(chain: AttentionChain, backend: Backend) -> None:
         body = attention.regions[0].blocks.append(ir.F32Type.get())
         with ir.InsertionPoint(body):
             ir.Operation.create("iree_linalg_ext.yield", [], [body.arguments[0]])
-    if not backend.iree_code.attends_slowly and not _has_kernel(attention, backend):
-        erase_if_unused([attention])
+    needs_kernel = bool(masks) or not backend.iree_code.attends_slowly
+    misfit = _misfit(attention, backend) if needs_kernel else None
+    if misfit is not None:
+        if masks:
+            remark_left(PASS_NAME, NoMatch(product, misfit.reason))
+        erase_with_operands(attention)
         return
     product.results[0].replace_all_uses_with(attention.result)
     erase_if_unused([product])
 
 
-def _has_kernel(operation: ir.Operation, backend: Backend) -> bool:
-    """Whether one kernel computes the attention."""
+def _mask(masks: Sequence[ScoreMask]) -> ir.Value:
+    """Masks as one tensor, b x m x n."""
+    return build_sum([_whole_mask(each) for each in masks]) if len(masks) > 1 else _whole_mask(masks[0])
+
+
+def _whole_mask(mask: ScoreMask) -> ir.Value:
+    """A mask with an element for each score, b x m x n; of truth values those are False that hide it."""
+    value = _inverted(mask.value) if mask.hides else mask.value
+    element, rank = value.type.element_type, len(mask.shape)
+    if mask.indexing_map != ir.AffineMap.get_identity(rank):
+        init = tensor.empty(mask.shape, element)
+        value = build_elementwise([(value, mask.indexing_map)], init, lambda elements: elements[0])
+    *batch, rows, columns = mask.shape
+    type_ = ir.RankedTensorType.get([prod(batch), rows, columns], element)
+    if rank > type_.rank:
+        *outer, row, column = range(rank)
+        return tensor.collapse_shape(type_, value, [outer, [row], [column]])
+    if rank < type_.rank:
+        return tensor.expand_shape(type_, value, [[0, 1], [2]], [], type_.shape)
+    return value
+
+
+def _inverted(truth: ir.Value) -> ir.Value:
+    type_ = ir.RankedTensorType(truth.type)
+    true = arith.constant(type_.element_type, True)
+    read = truth, ir.AffineMap.get_identity(type_.rank)
+    return build_elementwise(
+        [read], tensor.empty(type_.shape, type_.element_type), lambda elements: arith.xori(elements[0], true)
+    )
+
+
+def _misfit(operation: ir.Operation, backend: Backend) -> NoMatch | None:
+    """Why no kernel computes the attention by itself; None where one does."""
     attention = match_attention(operation)
     fused = attention if isinstance(attention, NoMatch) else match_fused(attention)
-    return not isinstance(fused, NoMatch) and backend.misfit(BatchedAttention(fused, threads=1)) is None
+    if isinstance(fused, NoMatch):
+        return fused
+    reason = backend.misfit(BatchedAttention(fused, threads=1))
+    return None if reason is None else NoMatch(operation, reason)

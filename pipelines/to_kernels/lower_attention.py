@@ -14,9 +14,9 @@ from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.attention import Attention, is_attention, match_attention, match_fused
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 from iree.winograd.passes.rewrite.moved_result import replace_moved
 
 from ..backends.backend import Backend, Lowering
@@ -39,6 +39,8 @@ class LowerAttention:
         %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale) : tensor<3x197x64xf32>
       becomes
         %y = flow.dispatch @winograd_safe_attention_3x197x197_from_64_to_64(%q, %k, %v)
+
+    A mask is an operand more, read where it is: of a bias that all batches share there is one.
 
     On GPUs one kernel computes heads of up to 128 channels, on NVIDIA's matrix units of up to 160, by blocks
     of keys, and all else stays. On CPUs it is otherwise written as products and softmax, which kernels
@@ -78,7 +80,7 @@ class LowerAttention:
             reason = backend.misfit(batched)
             if reason is None:
                 replace_moved(operation, fused.result, lambda: lowering.compute(batched))
-                _erase(operation)
+                erase_with_operands(operation)
                 return
             misfit = NoMatch(operation, reason)
         if backend.iree_code.attends_slowly:
@@ -99,13 +101,7 @@ def _separate(attention: Attention, backend: Backend, lowering: Lowering) -> Non
             return
         result = _product(lowering.compute(softmax), attention.values, right_is_transposed=False)
     operation.results[0].replace_all_uses_with(result)
-    _erase(operation)
-
-
-def _erase(attention: ir.Operation) -> None:
-    definitions = [defining_operation(operand) for operand in attention.operands]
-    attention.erase()
-    erase_if_unused([each for each in definitions if each is not None])
+    erase_with_operands(operation)
 
 
 def _scores(attention: Attention) -> ir.Value:

@@ -226,3 +226,48 @@ func.func @blocks_of_keys(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: te
   } -> tensor<2x20x130xf32>
   return %y, %z : tensor<2x20x12xf32>, tensor<2x20x130xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#scores = affine_map<(b, m, v, k, n) -> (b, m, n)>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+
+#all = affine_map<(b, m, n) -> (b, m, n)>
+#shared = affine_map<(b, m, n) -> (m, n)>
+
+// The kernel reads a bias that batches share where it is; truth values as what is added.
+// CHECK-LABEL: func.func @masked_in_one_kernel
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x20x8xf32>, %[[K:.*]]: tensor<2x30x8xf32>, %[[V:.*]]: tensor<2x30x12xf32>, %[[BIAS:.*]]: tensor<20x30xf32>, %[[SEEN:.*]]: tensor<2x20x30xi1>)
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_safe_masked_attention_2x20x30_from_8_to_12::@{{[^(]*}}(%[[Q]], %[[K]], %[[V]], %[[BIAS]])
+// CHECK: %[[M:.*]] = linalg.generic {{.*}} ins(%[[SEEN]] : tensor<2x20x30xi1>)
+// CHECK: arith.select
+// CHECK: %[[Z:.*]] = flow.dispatch @winograd_safe_masked_attention_2x20x30_from_8_to_12{{[^(]*}}(%[[Q]], %[[K]], %[[V]], %[[M]])
+// CHECK-NOT: iree_linalg_ext.attention
+// CHECK: return %[[Y]], %[[Z]]
+func.func @masked_in_one_kernel(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, %v: tensor<2x30x12xf32>, %bias: tensor<20x30xf32>, %seen: tensor<2x20x30xi1>) -> (tensor<2x20x12xf32>, tensor<2x20x12xf32>) {
+  %scale = arith.constant 0.5 : f32
+  %em = tensor.empty() : tensor<2x20x30xf32>
+  %m = linalg.generic {indexing_maps = [#shared, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%bias : tensor<20x30xf32>) outs(%em : tensor<2x20x30xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<2x20x30xf32>
+  %e = tensor.empty() : tensor<2x20x12xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #scores, #result]> ins(%q, %k, %v, %scale, %m : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32, tensor<2x20x30xf32>) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  %z = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #scores, #result]> ins(%q, %k, %v, %scale, %seen : tensor<2x20x8xf32>, tensor<2x30x8xf32>, tensor<2x30x12xf32>, f32, tensor<2x20x30xi1>) outs(%e : tensor<2x20x12xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<2x20x12xf32>
+  return %y, %z : tensor<2x20x12xf32>, tensor<2x20x12xf32>
+}

@@ -245,21 +245,7 @@ class BatchMatmulKernel:
 
     @property
     def _block(self) -> RegisterBlock:
-        """That by which the fewest vectors, or the fewest loads if they take longer, are processed."""
-        columns, width = self.problem.columns, self.target.vector_width
-        while width >= 2 * columns:
-            width //= 2
-        candidates = [
-            RegisterBlock(rows, vectors, width, _PREFETCH)
-            for vectors in range(1, min(_MOST_VECTORS, ceil_div(columns, width)) + 1)
-            for rows in range(1, min(self.problem.rows, RegisterBlock.most_rows(vectors, self.target)) + 1)
-        ]
-        return min(candidates, key=self._cost)
-
-    def _cost(self, block: RegisterBlock) -> tuple[int, int]:
-        work = block.channel_work
-        blocks = ceil_div(self.problem.columns, block.channels) * ceil_div(self.problem.rows, block.rows)
-        return blocks * max(work.multiply_adds, work.loads, _LATENCY), -block.vectors
+        return register_block(self.problem.rows, self.problem.columns, self.target)
 
     @property
     def _panel_shape(self) -> tuple[int, int]:
@@ -320,6 +306,31 @@ class BatchMatmulKernel:
     def _batch_block(self) -> int:
         """Products of a workgroup."""
         return ceil_div(self.problem.batch, self._workgroups)
+
+
+def register_block(
+    rows: int, columns: int, target: CpuTarget, most_channels: int | None = None
+) -> RegisterBlock:
+    """That by which the fewest vectors, or the fewest loads if they take longer, are processed.
+
+    Of no more than `most_channels` columns, which a vector has.
+    """
+    width = target.vector_width
+    while width >= 2 * columns:
+        width //= 2
+    most_vectors = ceil_div(columns, width) if most_channels is None else most_channels // width
+
+    def cost(block: RegisterBlock) -> tuple[int, int]:
+        work = block.channel_work
+        blocks = ceil_div(columns, block.channels) * ceil_div(rows, block.rows)
+        return blocks * max(work.multiply_adds, work.loads, _LATENCY), -block.vectors
+
+    candidates = (
+        RegisterBlock(count, vectors, width, _PREFETCH)
+        for vectors in range(1, min(_MOST_VECTORS, most_vectors) + 1)
+        for count in range(1, min(rows, RegisterBlock.most_rows(vectors, target)) + 1)
+    )
+    return min(candidates, key=cost)
 
 
 def origin(matrices: Matrices, number: Index) -> Index:

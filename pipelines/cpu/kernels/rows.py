@@ -18,7 +18,7 @@ WORKGROUP_ELEMENTS = 2**14
 CHAINS = 4
 """Vectors that are reduced beside each other: an operation takes about so many cycles."""
 
-_Combine = Callable[[ir.Value, ir.Value], ir.Value]
+Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Row:
         """Elements beyond the whole vectors. The vector that ends with them overlaps another."""
         return self.length % self.width
 
-    def reduced(self, initial: float, combine: _Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
+    def reduced(self, initial: float, combine: Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
         """All lanes the combination of the elements, of which `load` gives vectors by their offset."""
         width, vectors = self.width, self.length // self.width
         chains = min(CHAINS, vectors)
@@ -61,11 +61,38 @@ class Row:
         if self.remainder:
             new = LaneMask.between(width - self.remainder, width, width).value
             partial[-1] = combine(partial[-1], arith.select(new, load(Index(self.length - width)), neutral))
-        result = reduce(combine, partial)
-        while width > 1:
-            width //= 2
-            lanes = list(range(2 * width))
-            result = combine(
-                vector.shuffle(result, result, lanes[:width]), vector.shuffle(result, result, lanes[width:])
-            )
-        return broadcast(vector.extract(result, [], [0]), self.width)
+        return across_lanes(reduce(combine, partial), combine)
+
+
+def reduced_vectors(
+    count: Index, width: int, initial: float, combine: Combine, load: Callable[[Index], ir.Value]
+) -> ir.Value:
+    """All lanes the combination of `count` vectors, of which `load` gives one by its offset."""
+    neutral = splat(initial, width, F32.type)
+    looped = count // CHAINS * CHAINS
+
+    def combined(start: Index, values: list[ir.Value]) -> list[ir.Value]:
+        return [combine(value, load(start + i * width)) for i, value in enumerate(values)]
+
+    partial = loop_carried(looped * width, CHAINS * width, [neutral] * CHAINS, combined, "element")
+    first = looped * width
+    (partial[0],) = loop_carried(
+        (count - looped) * width,
+        width,
+        partial[:1],
+        lambda start, values: combined(first + start, values),
+        "element",
+    )
+    return across_lanes(reduce(combine, partial), combine)
+
+
+def across_lanes(value: ir.Value, combine: Combine) -> ir.Value:
+    """All lanes the combination of those of a vector."""
+    lanes = width = ir.VectorType(value.type).shape[0]
+    while width > 1:
+        width //= 2
+        places = list(range(2 * width))
+        value = combine(
+            vector.shuffle(value, value, places[:width]), vector.shuffle(value, value, places[width:])
+        )
+    return broadcast(vector.extract(value, [], [0]), lanes)

@@ -88,6 +88,7 @@ SAFE = {
     "minus infinity": Function(ADDED),
     "layer": Layer(need_weights=False),
 }
+MASKED = "causal", "truth values", "minus infinity"
 UNSAFE = {"layer with weights": Layer(need_weights=True)}
 
 
@@ -98,7 +99,7 @@ def image() -> torch.Tensor:
 
 
 def largest_errors(
-    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor
+    queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, added: float = 0, blocks: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Bounds for each query: on the relative errors of weights, and on the errors of the mixtures of values.
 
@@ -106,10 +107,16 @@ def largest_errors(
     number; then comes a mask. The exponential multiplies twice the largest error of a row's scores. Its
     difference is rounded, it is within 4 roundings; then come the sum of as many as there are tokens, the
     inverse and a product. Mixtures are sums of as many products.
+
+    Masks up to `added` are two more roundings of their size and of the score's. For each further block of
+    keys weights and sums are multiplied by an exponential of a difference of scores, and added.
     """
     width, tokens = keys.shape[-1], keys.shape[-2]
     magnitudes = (queries.abs() @ keys.abs().mT).amax(-1, keepdim=True) * width**-0.5
-    relative = 1.01 * UNIT_ROUNDOFF * (2 * (width + 8) * magnitudes + 2 * magnitudes + 4 + 4 + tokens + 2)
+    masked = 2 * 2 * (magnitudes + 2 * added) if added else 0
+    scores = 2 * (width + 8) * magnitudes + masked + 2 * (magnitudes + added)
+    further = (blocks - 1) * 2 * (2 * (magnitudes + added) + 4 + 2)
+    relative = 1.01 * UNIT_ROUNDOFF * (scores + further + 4 + 4 + tokens + 2)
     return relative, (relative + tokens * UNIT_ROUNDOFF) * values.abs().amax(-2, keepdim=True)
 
 
@@ -136,7 +143,8 @@ def test_attention_that_is_imported(name: str) -> None:
     compiled = iree.winograd.compile(
         iree.winograd.import_torch(model, image()), target="cpu", threads=1, strict=True
     )
-    assert (b"winograd_safe_softmax" in compiled) == (name in SAFE)
+    assert (b"winograd_safe_softmax" in compiled) == (name == "no mask")
+    assert (b"winograd_safe_masked_attention" in compiled) == (name in MASKED)
     assert (b"winograd_softmax" in compiled) == (name in UNSAFE)
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
@@ -188,7 +196,8 @@ def operation(batch: str, mask: str | None) -> str:
 @pytest.mark.parametrize(("batch", "mask"), [("?", "f32"), *wide_combinations([("3", None), ("3", "i1")])])
 def test_attention_of_one_operation(batch: str, mask: str | None) -> None:
     compiled = iree.winograd.compile(operation(batch, mask), target="cpu", threads=1, strict=True)
-    assert b"winograd_safe_softmax" in compiled
+    kernel = b"winograd_safe_masked_attention" if mask and batch != "?" else b"winograd_safe_softmax"
+    assert kernel in compiled
     torch.manual_seed(0)
     queries, keys, values = (torch.randn(3, *sizes) for sizes in ((19, 24), (21, 24), (21, 17)))
     # Of the first query of each image nothing is left.
@@ -265,6 +274,91 @@ def test_one_kernel_computes_attention_of_many_scores(
     _, largest = largest_errors(*heads)
     error = (torch.from_numpy(np.asarray(result)).double() - exact).abs()
     assert (error <= largest.transpose(1, 2).flatten(2)).all()
+
+
+class Windows(Heads):
+    """As Swin has them: a bias for each head, and where windows are shifted a mask for each of them."""
+
+    def __init__(self, heads: int, windows: int, tokens: int) -> None:
+        super().__init__(heads)
+        self.bias = torch.nn.Parameter(torch.randn(1, heads, tokens, tokens), requires_grad=False)
+        hidden = torch.rand(windows, 1, tokens, tokens) > 0.7
+        self.mask = torch.nn.Parameter(hidden * -100.0, requires_grad=False)
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        left, right, mixed = map(self.split, (queries, keys, values))
+        scores = left @ right.mT / left.shape[-1] ** 0.5 + self.bias
+        scores = (scores.unflatten(0, (-1, len(self.mask))) + self.mask).flatten(0, 1)
+        return (scores.softmax(-1) @ mixed).transpose(1, 2).flatten(2)
+
+
+class Hidden(Heads):
+    """Whose keys a model hides by itself: of the first query all, which makes that NaN."""
+
+    def __init__(self, heads: int, queries: int, keys: int) -> None:
+        super().__init__(heads)
+        self.register_buffer("hidden", torch.rand(queries, keys) > 0.7)
+        self.hidden[0] = True
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        left, right, mixed = map(self.split, (queries, keys, values))
+        scores = (left @ right.mT * left.shape[-1] ** -0.5).masked_fill(self.hidden, -torch.inf)
+        return (scores.softmax(-1) @ mixed).transpose(1, 2).flatten(2)
+
+
+class Padded(Heads):
+    """Some keys of each batch hidden, as the program is told."""
+
+    def forward(
+        self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, added: torch.Tensor
+    ) -> torch.Tensor:
+        mixed = scaled_dot_product_attention(*map(self.split, (queries, keys, values)), added)
+        return mixed.transpose(1, 2).flatten(2)
+
+
+def padding(batch: int, keys: int) -> torch.Tensor:
+    """batch x 1 x 1 x keys, of one of which no key is left."""
+    counts = torch.arange(batch) * (keys // 2)
+    return torch.zeros(batch, keys).masked_fill(torch.arange(keys) >= counts[:, None], -torch.inf)[
+        :, None, None
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "queries", "keys", "width", "threads"),
+    [
+        ("windows", 4, 49, 49, 12, 2),
+        ("hidden", 1, 30, 2100, 20, 1),
+        *wide_combinations([("padded", 3, 70, 1999, 33, 2), ("hidden", 2, 9, 37, 7, 1)]),
+    ],
+)
+def test_one_kernel_computes_masked_attention(
+    kind: str, batch: int, queries: int, keys: int, width: int, threads: int
+) -> None:
+    torch.manual_seed(0)
+    model = {
+        "windows": lambda: Windows(3, batch // 2, queries),
+        "hidden": lambda: Hidden(2, queries, keys),
+        "padded": lambda: Padded(2),
+    }[kind]()
+    arguments = [torch.randn(batch, count, model.heads * width) for count in (queries, keys, keys)]
+    heads = [model.split(each.double()) for each in arguments]
+    arguments += [padding(batch, keys)] if kind == "padded" else []
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, *arguments), target="cpu", threads=threads, strict=True
+    )
+    assert b"masked_attention_" in compiled
+    assert b"softmax" not in compiled
+    result = iree.winograd.load(compiled, threads=threads)(*(each.numpy() for each in arguments))
+    exact = model.double()(*(each.double() for each in arguments))
+    # A mask is added with a rounding, of numbers up to its own size, or by itself hides a key.
+    added = 104.0 if kind == "windows" else 0.0
+    _, largest = largest_errors(*heads, added, blocks=8)
+    error = (torch.from_numpy(np.asarray(result)).double() - exact).abs()
+    nothing = exact.isnan()
+    assert bool(nothing.any()) == (kind == "hidden")
+    assert (error.isnan() == nothing).all()
+    assert ((error <= largest.transpose(1, 2).flatten(2)) | nothing).all()
 
 
 @pytest.mark.wide
