@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
-from iree.winograd.pipelines.emission.convolution_signature import image_tensor
+from iree.winograd.pipelines.emission.convolution_signature import image_tensor, read_tensor
+from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor, stated_batch
 from iree.winograd.pipelines.emission.work import Size
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
     from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
     from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
+    from iree.winograd.pipelines.cpu.kernels.elementwise import ElementwiseKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
@@ -54,6 +58,7 @@ if TYPE_CHECKING:
         AttentionKernel
         | BatchMatmulKernel
         | ColumnSoftmaxKernel
+        | ElementwiseKernel
         | ImageTransposition
         | LayerNormKernel
         | PoolingKernel
@@ -114,8 +119,6 @@ def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
     if isinstance(operation, Sums | PartialMoments | CombinedMoments):
         return "IREE's loops over pixels are vectors of channels on CPUs"
-    if isinstance(operation, SpreadElementwise):
-        return "IREE computes elementwise as fast as memory on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)
 
 
@@ -216,6 +219,47 @@ def _shape_like(image: ir.Value, like: ir.Value) -> tuple[int, ...]:
     return (image.type.shape[0], *like.type.shape[1:])
 
 
+def _elementwise(operation: SpreadElementwise, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.elementwise import ElementwiseKernel, SpreadOperand
+
+    # The first operand is one that has all sizes.
+    places = sorted(range(len(operation.operands)), key=lambda each: not _is_whole(operation, each))
+    operands = [operation.operands[each] for each in places]
+    spread = tuple(
+        SpreadOperand(place, each.indexing_map) for place, each in zip(places, operands, strict=True)
+    )
+    result = operation.elementwise.result
+    *sizes, channels = ir.RankedTensorType(result.type).shape
+    function = VectorFunction.of(operation.elementwise.body)
+    kernel = ElementwiseKernel(len(sizes) - 1, channels, spread, function, target)
+    whole = operands[0].value
+    extents = {Size("output", dimension): size_of(whole, 1 + dimension) for dimension in range(kernel.rank)}
+    read = tuple(read_tensor(each.value.type, each.indexing_map).dynamic for each in operands)
+    written = image_tensor(result.type, "output", channels_first=False).dynamic
+    values = tuple(each.value for each in operands)
+    return TensorDispatch(kernel, values, (*sizes, channels), extents=extents, dynamic=(*read, written))
+
+
+def _misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> Reason | None:
+    type_ = ir.RankedTensorType(operation.elementwise.result.type)
+    *sizes, channels = type_.shape
+    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels):
+        return "IREE computes elementwise as fast as memory what has known sizes, or channels first"
+    if not any(_is_whole(operation, each) for each in range(len(operation.operands))):
+        return f"no operand has all sizes of {type_}"
+    for each in operation.operands:
+        definition = defining_operation(each.value)
+        if definition is not None and definition.name.startswith("linalg."):
+            return f"IREE computes it with the {definition.name} before it"
+    return None
+
+
+def _is_whole(operation: SpreadElementwise, place: int) -> bool:
+    """Whether an operand has an element for each one of the result, in the same order."""
+    rank = ir.RankedTensorType(operation.elementwise.result.type).rank
+    return bool(operation.operands[place].indexing_map == ir.AffineMap.get_identity(rank))
+
+
 def _row_softmax(operation: RowSoftmax, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
 
@@ -314,6 +358,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),
         RowSums: _Kind(_row_sums),
+        SpreadElementwise: _Kind(_elementwise, _misfit_of_elementwise),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(_column_softmax),
         RowNormalization: _Kind(

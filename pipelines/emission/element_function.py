@@ -9,8 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.match.navigation import defining_operation
 
-from .epilogue import emit_vectorized
-from .numbers.known import NUMBERS
+from .epilogue import emit_body
 
 
 @dataclass(frozen=True)
@@ -50,16 +49,15 @@ class VectorFunction:
     def of(body: ir.Block) -> VectorFunction:
         return VectorFunction(body, _text(body))
 
-    def emit(self, elements: Sequence[ir.Value]) -> ir.Value:
-        """What is computed of a vector of each operand, all of one width, at the insertion point."""
+    def emit(self, elements: Sequence[ir.Value], fused_multiply_add: bool | None = None) -> ir.Value:
+        """What is computed of a vector of each operand, all of one width, at the insertion point.
+
+        `fused_multiply_add` as of `emit_body`.
+        """
         width = ir.VectorType(elements[0].type).shape[0]
         *inputs, _ = self.body.arguments
         values = dict(zip(inputs, elements, strict=True))
-        *operations, terminator = [view.operation for view in self.body.operations]
-        for operation in operations:
-            emitted = emit_vectorized(operation, values, width, NUMBERS)
-            values |= dict(zip(operation.results, emitted, strict=True))
-        return values[terminator.operands[0]]
+        return emit_body(self.body, values, width, fused_multiply_add=fused_multiply_add)
 
 
 def _text(body: ir.Block) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import arith, ir
@@ -54,30 +54,13 @@ class VectorEpilogue:
             list(body.arguments)[1:], self.operands, self.transform.indexing_maps, strict=True
         ):
             indices = self._indices(indexing_map, image, position, channel)
-            values[argument] = _load_operand(operand, indexing_map, indices, width, lanes)
-        *operations, terminator = [view.operation for view in body.operations]
-        for operation in operations:
-            for scalar, vector_value in zip(
-                operation.results, self._vectorized(operation, values, width), strict=True
-            ):
-                values[scalar] = vector_value
-        return values[terminator.operands[0]]
+            values[argument] = load_operand(operand, indexing_map, indices, width, lanes)
+        return emit_body(body, values, width, self.numbers, self.fused_multiply_add)
 
     @property
     def calls_functions(self) -> bool:
         """Whether there are functions in it, each of which takes tens of operations."""
         return any(view.operation.name.startswith("math.") for view in self.transform.body.operations)
-
-    def _vectorized(
-        self, operation: ir.Operation, values: dict[ir.Value, ir.Value], width: int
-    ) -> list[ir.Value]:
-        operands = [values[operand] for operand in operation.operands]
-        if self.fused_multiply_add is not None and operation.name.startswith("math."):
-            element = ir.VectorType(operands[0].type).element_type
-            functions = number_of(element, self.numbers).functions(self.fused_multiply_add)
-            if operation.name in functions:
-                return [functions[operation.name](*operands)]
-        return emit_vectorized(operation, values, width, self.numbers)
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
@@ -133,16 +116,21 @@ def _reads_in_order(indexing_map: ir.AffineMap, dimensions: range) -> bool:
     return read[first : first + len(spatial)] == spatial
 
 
-def _load_operand(
-    operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index], width: int, lanes: LaneMask | None
+def load_operand(
+    operand: Buffer,
+    indexing_map: ir.AffineMap,
+    indices: Sequence[Index],
+    width: int,
+    lanes: LaneMask | None = None,
 ) -> ir.Value:
+    """What `width` channels from an output's index `(n, spatial..., k)` on read of an operand by its map."""
     offset = _operand_offset(operand, indexing_map, indices)
     if reads_along_channels(indexing_map):
         return operand.load(offset, width) if lanes is None else operand.load_lanes(offset, lanes)
     return broadcast(operand.load_scalar(offset), width)
 
 
-def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[Index]) -> Index:
+def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: Sequence[Index]) -> Index:
     return operand.offset(
         [
             expression.value
@@ -151,6 +139,33 @@ def _operand_offset(operand: Buffer, indexing_map: ir.AffineMap, indices: list[I
             for expression in indexing_map.results
         ]
     )
+
+
+def emit_body(
+    body: ir.Block,
+    values: dict[ir.Value, ir.Value],
+    width: int,
+    known: Numbers = NUMBERS,
+    fused_multiply_add: bool | None = None,
+) -> ir.Value:
+    """What a block of scalar operations computes of `values`, a vector for each of its arguments.
+
+    Functions are ours, where `fused_multiply_add` says whether the target has it, and otherwise IREE's.
+    """
+    values = dict(values)
+    *operations, terminator = [view.operation for view in body.operations]
+    for operation in operations:
+        operands = [values[operand] for operand in operation.operands]
+        functions: Mapping[str, Callable[..., ir.Value]] = {}
+        if fused_multiply_add is not None and operation.name.startswith("math."):
+            element = ir.VectorType(operands[0].type).element_type
+            functions = number_of(element, known).functions(fused_multiply_add)
+        if operation.name in functions:
+            emitted = [functions[operation.name](*operands)]
+        else:
+            emitted = emit_vectorized(operation, values, width, known)
+        values |= dict(zip(operation.results, emitted, strict=True))
+    return values[terminator.operands[0]]
 
 
 def emit_vectorized(

@@ -81,3 +81,57 @@ func.func @left(%m: tensor<1x65536x64xf32>, %scale: tensor<64xf32>, %small: tens
   %ts = "winograd.input_transform"(%z) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x64x64x64xf32>) -> tensor<1x4096x64xf32>
   return %t, %ts : tensor<1x65536x64xf32>, tensor<1x4096x64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#channel = affine_map<(n, h, w, c) -> (n, c)>
+
+// On CPUs images of unknown size; of known size they are IREE's, as is what a transposition is computed with.
+// CHECK-LABEL: func.func @gated
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x?x8xf32>, %[[GATE:.*]]: tensor<1x8xf32>,
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_elementwise_anyxanyx8::@winograd_elementwise_anyxanyx8[%{{.*}}](%[[X]], %[[GATE]], {{.*}} -> tensor<1x?x?x8xf32>
+// CHECK: linalg.generic {{.*}} tensor<1x4x4x8xf32>
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%[[T]]
+// CHECK: "winograd.input_transform"(%[[Y]])
+// CHECK: "winograd.input_transform"(%[[W]])
+func.func @gated(%x: tensor<1x?x?x8xf32>, %gate: tensor<1x8xf32>, %k: tensor<1x4x4x8xf32>, %m: tensor<1x49x4xf32>) -> (tensor<1x?x8xf32>, tensor<1x16x8xf32>, tensor<1x?x8xf32>, tensor<1x7x7x4xf32>) {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %h = tensor.dim %x, %c1 : tensor<1x?x?x8xf32>
+  %w = tensor.dim %x, %c2 : tensor<1x?x?x8xf32>
+  %e = tensor.empty(%h, %w) : tensor<1x?x?x8xf32>
+  %y = linalg.generic {indexing_maps = [#channel, #all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%gate, %x : tensor<1x8xf32>, tensor<1x?x?x8xf32>) outs(%e : tensor<1x?x?x8xf32>) {
+  ^bb0(%by: f32, %in: f32, %out: f32):
+    %r = arith.mulf %by, %in : f32
+    linalg.yield %r : f32
+  } -> tensor<1x?x?x8xf32>
+  %ek = tensor.empty() : tensor<1x4x4x8xf32>
+  %z = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%k, %gate : tensor<1x4x4x8xf32>, tensor<1x8xf32>) outs(%ek : tensor<1x4x4x8xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x4x4x8xf32>
+  %et = tensor.empty(%w, %h) : tensor<1x?x?x8xf32>
+  %t = linalg.transpose ins(%x : tensor<1x?x?x8xf32>) outs(%et : tensor<1x?x?x8xf32>) permutation = [0, 2, 1, 3]
+  %v = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%t, %gate : tensor<1x?x?x8xf32>, tensor<1x8xf32>) outs(%et : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x?x?x8xf32>
+  %ty = "winograd.input_transform"(%y) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x?x?x8xf32>) -> tensor<1x?x8xf32>
+  %tz = "winograd.input_transform"(%z) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x4x4x8xf32>) -> tensor<1x16x8xf32>
+  %tv = "winograd.input_transform"(%v) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x?x?x8xf32>) -> tensor<1x?x8xf32>
+  %c = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  return %ty, %tz, %tv, %c : tensor<1x?x8xf32>, tensor<1x16x8xf32>, tensor<1x?x8xf32>, tensor<1x7x7x4xf32>
+}
