@@ -7,7 +7,6 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
@@ -33,7 +32,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
 from iree.winograd.pipelines.gpu.in_place import insertion_of, source_of
-from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
+from iree.winograd.pipelines.gpu.kernels.direct_columns import DirectColumnsKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
@@ -47,7 +46,6 @@ from iree.winograd.pipelines.gpu.kernels.transforms import (
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 
 _ROW_BLOCKS = Size("row_blocks")
@@ -237,29 +235,25 @@ class ProductLowering(ConvolutionLowering):
 
 
 @dataclass(frozen=True)
-class DepthwiseLowering(ConvolutionLowering):
+class ColumnsLowering(ConvolutionLowering):
     """One kernel without a matrix product."""
 
-    schedule: GpuDepthwiseSchedule
+    kernel: DirectColumnsKernel
+    stage: str
+    """What it is called for."""
 
     def lower(self) -> ir.Value:
-        kernel = DepthwiseKernel(self.group.shape, self.schedule)
+        kernel = self.kernel
         by_quads = kernel.shape.output_channels % QUAD == 0
-
-        def by_taps(folded: Array) -> Array:
-            rows = np.empty(kernel.filter_extents, folded.dtype)
-            rows[list(kernel.tap_of_view)] = folded[:, :, 0].T
-            return rows
-
-        constant = self._folded(kernel, by_taps)
+        constant = self._folded(kernel, kernel.pack_filters)
         if constant is not None:
             filters = constant, TensorArgument.of(constant, by_quads)
         else:
             weights, layout = self._runtime_filter()
             filters = weights, TensorArgument.of(weights, by_quads and layout.outputs_are_innermost)
             kernel = replace(kernel, layout=layout)
-        threads = WorkgroupThreads(self.schedule.threads)
-        return self._finished(kernel, "depthwise", threads, [self._image(by_quads), filters], by_quads)
+        threads = WorkgroupThreads(kernel.schedule.threads)
+        return self._finished(kernel, self.stage, threads, [self._image(by_quads), filters], by_quads)
 
 
 @dataclass(frozen=True)

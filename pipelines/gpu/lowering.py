@@ -11,8 +11,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
 from iree.winograd.pipelines.gpu.convolution_lowering import (
+    ColumnsLowering,
     ConvolutionLowering,
-    DepthwiseLowering,
     FusedLowering,
     ImplicitGemmLowering,
     ProductLowering,
@@ -21,7 +21,9 @@ from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import lowered_elementwise
 from iree.winograd.pipelines.gpu.image_arguments import transposed
+from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
@@ -33,7 +35,7 @@ from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
@@ -157,6 +159,16 @@ def _warpgroup(
     return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
 
 
+def _depthwise(
+    launcher: Launcher, group: ConvolutionGroup, schedule: GpuDepthwiseSchedule
+) -> ConvolutionLowering:
+    return ColumnsLowering(launcher, group, DepthwiseKernel(group.shape, schedule), "depthwise")
+
+
+def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
+    return ColumnsLowering(launcher, group, GroupedKernel(group.shape, schedule), "grouped")
+
+
 def _gradient(
     launcher: Launcher, group: WeightGradientGroup, schedule: MultiplyAddWeightGradientSchedule
 ) -> WeightGradientLowering:
@@ -185,7 +197,8 @@ LOWERINGS: Mapping[
         WarpgroupSchedule: _warpgroup,
         ImplicitGemmSchedule: _implicit_gemm,
         FusedSchedule: _fused,
-        GpuDepthwiseSchedule: DepthwiseLowering,
+        GpuDepthwiseSchedule: _depthwise,
+        GroupedSchedule: _grouped,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,
     }

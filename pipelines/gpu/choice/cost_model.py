@@ -8,7 +8,8 @@ from math import hypot, prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
@@ -130,14 +131,14 @@ def full_threads(machine: GpuMachine) -> int:
     return _FULL_THREADS if family is None or family.is_cdna else _FULL_THREADS_OF_RDNA
 
 
-def depthwise_seconds(
-    shape: ConvolutionShape, schedule: GpuDepthwiseSchedule, machine: GpuMachine
+def columns_seconds(
+    shape: ConvolutionShape, schedule: ColumnsSchedule, machine: GpuMachine
 ) -> Mapping[str, float]:
-    """Seconds of the one kernel of a depthwise convolution, and of its launch.
+    """Seconds of the one kernel of a depthwise or grouped convolution, and of its launch.
 
-        depthwise = latency + rows of taps * latency of one
-                    + root of the sum of squares of bytes / bandwidth of memory
-                      and cycles of all threads / clock rate / busy part
+        seconds = latency + rows of taps * latency of one
+                  + root of the sum of squares of bytes / bandwidth of memory
+                    and cycles of all threads / clock rate / busy part
 
     where a thread's cycles are those of its loads from the first cache or of its multiply-adds, whichever are
     more, and multiprocessors with few threads are busy for a part of the time.
@@ -153,15 +154,19 @@ def depthwise_seconds(
         for column in range(schedule.columns)
         for tap in range(taps)
     }
-    loads, multiplied = len(elements) + taps, schedule.columns * taps
-    cycles = prod(rows) * max(CYCLES_OF_LOAD * loads, multiplied)
+    # Quads of weights that a quad of the image is multiplied by, and quads of the image for one of outputs.
+    name, weights, quads = "grouped", QUAD, ceil_div(shape.group_inputs, QUAD)
+    if is_depthwise(shape):
+        name, weights, quads = "depthwise", 1, 1
+    loads, multiplied = len(elements) + taps * weights, schedule.columns * taps * weights
+    cycles = prod(rows) * quads * max(CYCLES_OF_LOAD * loads, multiplied)
     threads = (
         shape.images * prod(outer) * ceil_div(width, schedule.columns) * ceil_div(shape.output_channels, QUAD)
     )
     busy = min(1.0, threads / (BUSY_THREADS * machine.multiprocessors))
     computed = threads * cycles * 2 * QUAD / (machine.flops * busy)
-    latency = OUTPUT_LATENCY + prod(rows) * TAP_ROW_LATENCY
-    return {"depthwise": latency + hypot(moved, computed), "launch": launch_seconds(machine)}
+    latency = OUTPUT_LATENCY + prod(rows) * quads * TAP_ROW_LATENCY
+    return {name: latency + hypot(moved, computed), "launch": launch_seconds(machine)}
 
 
 def launch_seconds(machine: GpuMachine) -> float:

@@ -17,7 +17,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
@@ -47,7 +47,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import depthwise_seconds, gemm_seconds, with_output_seconds
+from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
@@ -171,13 +171,15 @@ REGISTERS = 65536
 """Of a multiprocessor."""
 SPARE_REGISTERS = 64
 """A thread's for what is neither sums nor loaded."""
-DEPTHWISE_SCHEDULES = tuple(
-    GpuDepthwiseSchedule(threads, quads, columns)
+_COLUMNS = [
+    (threads, quads, columns)
     for threads in (128, 64, 256)
     for quads in (16, 8, 32)
     for columns in (1, 2, 4, 7, 8)
-)
-"""From the one that is taken without measurement."""
+]
+DEPTHWISE_SCHEDULES = tuple(GpuDepthwiseSchedule(*each) for each in _COLUMNS)
+"""From those that are taken without measurement."""
+GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMNS)
 MANY_SUMS = 64
 """Of a thread."""
 MANY_WARP_SUMS, UNROLLED_STAGES = 2048, 3
@@ -222,6 +224,7 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
     yield from gemm_schedules(shape, target, machine)
     yield from matrix_schedules(shape, target, machine)
     yield from _fused(shape, target, machine)
+    yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
 
 
 def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
@@ -470,7 +473,8 @@ def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> 
 _SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
 STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
     {
-        GpuDepthwiseSchedule: depthwise_seconds,
+        GpuDepthwiseSchedule: columns_seconds,
+        GroupedSchedule: columns_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,
         FusedSchedule: _with_filters(fused_seconds, filter_seconds),

@@ -11,11 +11,12 @@ from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA, MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .depthwise import GpuDepthwiseSchedule
+from .columns import ColumnsSchedule, GpuDepthwiseSchedule, GroupedSchedule
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
 from .implicit_gemm import ImplicitGemmSchedule
@@ -28,7 +29,7 @@ from .weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 
-GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | GpuDepthwiseSchedule | GpuWeightGradientSchedule
+GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | ColumnsSchedule | GpuWeightGradientSchedule
 
 
 def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
@@ -42,6 +43,12 @@ def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) ->
 def is_depthwise(shape: ConvolutionShape) -> bool:
     """Whether this is a direct convolution of one input and one output channel per group."""
     return shape.transform_size == 1 and shape.groups == shape.input_channels == shape.output_channels
+
+
+def has_groups_of_quads(shape: ConvolutionShape) -> bool:
+    """Whether this is a direct convolution of groups whose input and output channels are whole quads."""
+    is_direct = shape.transform_size == 1 and shape.groups > 1
+    return is_direct and shape.group_inputs % QUAD == 0 and shape.group_outputs % QUAD == 0
 
 
 def types_misfit(problem: ConvolutionProblem) -> Reason | None:
@@ -125,6 +132,12 @@ def _implicit_gemm_misfit(
     return _warpgroup_products_misfit(schedule, target) or _unit_misfit(schedule, schedule.unit, target)
 
 
+def _grouped_misfit(schedule: GroupedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if not has_groups_of_quads(shape):
+        return f"{schedule} is for direct convolutions of groups of whole quads"
+    return _channels_first_misfit(schedule, shape, target)
+
+
 def _fused_misfit(schedule: FusedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if schedule.products != shape.transform_size:
         products = f"a schedule for {schedule.products} products"
@@ -177,6 +190,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
         GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _channels_first_misfit),
+        GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
         MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),
     }

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.gpu.choice.rates import has_two_waves, product_rate
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.lowering import LOWERINGS
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS, GpuSchedule, fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule

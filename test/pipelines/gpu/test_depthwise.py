@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from iree.winograd.pipelines.gpu.schedules.depthwise import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from scheduled_program import ScheduledProgram
 
 

@@ -12,7 +12,13 @@ import pytest
 from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
+from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
+from iree.winograd.pipelines.gpu.schedules.columns import GroupedSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from scheduled_program import ScheduledProgram
 from wide import wide, wide_combinations
 
 SIZE, TAPS, STRIDE = 15, 3, 2
@@ -96,3 +102,27 @@ def test_grouped(sizes: tuple[int, int, int], m: int, p: int, gpu_target: str) -
     image = generator.uniform(-1, 1, (2, SIZE, SIZE, groups, channels)).astype(np.float32)
     filters = generator.uniform(-1, 1, (TAPS, TAPS, groups, channels, outputs)).astype(np.float32)
     _run("conv_2d_ngchw_gfchw", m, p, image, filters, gpu_target)
+
+
+def test_groups_of_few_channels(gpu_target: str, gpu_device: str) -> None:
+    """Groups of two quads to three, of columns that don't divide the rows, against float64."""
+    program = ScheduledProgram(
+        (10, 11),
+        24,
+        36,
+        (3, 3),
+        (1, 1),
+        (1, 1),
+        low=(1, 1),
+        high=(1, 1),
+        groups=3,
+        schedule=GroupedSchedule(64, 4, columns=4),
+    )
+    program.check(target=gpu_target, device=gpu_device)
+
+
+def test_groups_of_other_channels_have_no_columns() -> None:
+    odd = ConvolutionProblem(1, (14, 14), (1, 1), (1, 1), (3, 3), (1, 1), (1, 1), 16, 96, 96)
+    shape = ConvolutionShape.decomposed(odd, decompose((3, 3), (1, 1), part_size=(1, 1)))
+    with pytest.raises(ValueError, match="is no direct convolution of groups of whole quads"):
+        GroupedKernel(shape, GroupedSchedule())

@@ -1,4 +1,4 @@
-"""The schedule of the depthwise kernel."""
+"""Schedules of kernels whose threads compute neighbouring outputs of a quad of channels."""
 
 from __future__ import annotations
 
@@ -9,16 +9,14 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 
 
 @dataclass(frozen=True)
-class GpuDepthwiseSchedule(Schedule):
-    """How a workgroup computes depthwise: `threads`, each a quad of channels of so many output `columns`.
+class ColumnsSchedule(Schedule):
+    """How a workgroup computes directly: `threads`, each a quad of channels of so many output `columns`.
 
     Neighbouring threads take neighbouring quads, up to `quads` of them, then outputs below each other.
 
     Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
     threads aren't a multiple of.
     """
-
-    kind = "gpu-depthwise"
 
     threads: int = 128
     quads: int = 16
@@ -33,3 +31,17 @@ class GpuDepthwiseSchedule(Schedule):
         """None, whatever the types."""
         del types
         return 0
+
+
+@dataclass(frozen=True)
+class GpuDepthwiseSchedule(ColumnsSchedule):
+    """Of the depthwise kernel."""
+
+    kind = "gpu-depthwise"
+
+
+@dataclass(frozen=True)
+class GroupedSchedule(ColumnsSchedule):
+    """Of the kernel of groups of few channels, which are whole quads."""
+
+    kind = "gpu-grouped"

@@ -1,0 +1,181 @@
+"""Direct convolutions whose threads compute a quad of channels of neighbouring outputs by rows of taps."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import Array
+from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
+from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .output_columns import Columns, OutputColumns
+from .transforms import Epilogue, ThreadGrid
+
+_UNROLLED_ROWS = 5
+"""Of taps. More of them are a loop: IREE and the driver would compile 31 x 31 taps for minutes."""
+
+
+@dataclass(frozen=True)
+class DirectColumnsKernel(ABC):
+    """output[n, o..., k] = epilogue(sum over taps and channels of k's group of image * filters).
+
+    A thread loads what a row of taps reads of its outputs, and that row of the filter, once.
+    """
+
+    shape: ConvolutionShape
+    schedule: ColumnsSchedule
+    layout: FilterLayout | None = None
+    """Of filters known only at run time; constants are taps x C/g x K."""
+
+    @abstractmethod
+    def added(
+        self,
+        sums: Sequence[ir.Value],
+        row: Sequence[IndexLike],
+        columns: Columns,
+        position: Sequence[Index],
+        operands: ColumnOperands,
+    ) -> list[ir.Value]:
+        """The sums of all columns and those of one row of taps, which reads the image at this `position`."""
+
+    @property
+    def filter_extents(self) -> tuple[int, int, int]:
+        """taps x C/g x K."""
+        return (len(self.shape.decomposition.views), self.shape.group_inputs, self.shape.output_channels)
+
+    def pack_filters(self, transformed: Array) -> Array:
+        """The transformed filters [g, V*C/g, K/g] as `filter_extents` says."""
+        shape = self.shape
+        views, inputs = len(shape.decomposition.views), shape.group_inputs
+        by_view = transformed.reshape(shape.groups, views, inputs, shape.group_outputs)
+        rows = np.empty(self.filter_extents, transformed.dtype)
+        rows[list(self._tap_of_view)] = by_view.transpose(1, 2, 0, 3).reshape(self.filter_extents)
+        return rows
+
+    @property
+    def _tap_of_view(self) -> tuple[int, ...]:
+        """The row-major number of the one tap that each view holds."""
+        decomposition = self.shape.decomposition
+        taps = list(product(*map(range, decomposition.kernel_size)))
+        return tuple(
+            taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap
+        )
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
+        """Columns of outputs, channels."""
+        return self._grid.workgroups(self._columns(sizes).count(sizes.batch))
+
+    def emit(
+        self,
+        work: Work,
+        image: GlobalBuffer,
+        filters: GlobalBuffer,
+        output: GlobalBuffer,
+        epilogue: Epilogue,
+    ) -> None:
+        """`image` is N x H... x C, `output` is N x OH... x K."""
+        all_columns = self._columns(work.sizes)
+        number, quad, exists = self._grid.place(work.workgroup, all_columns.count(work.sizes.batch))
+        channel = quad * QUAD
+        operands = ColumnOperands(self.shape, self.layout, image, filters, channel)
+
+        def compute() -> None:
+            columns = all_columns.locate(number)
+            for column, sum_ in enumerate(self._sums(columns, operands, output.computed)):
+                position = columns.output(column)
+
+                def store(sum_: ir.Value = sum_, position: tuple[Index, ...] = position) -> None:
+                    finished = epilogue(sum_, columns.image, position, channel)
+                    offset = output.offset([columns.image, *position, channel])
+                    remaining = Index(self.shape.output_channels) - channel
+                    output.store_first(finished, offset, remaining, Condition(True))
+
+                when(columns.exists(column), store)
+
+        when(exists, compute)
+
+    def _sums(self, columns: Columns, operands: ColumnOperands, computed: ir.Type) -> list[ir.Value]:
+        """Of each of the columns, row by row of the filter's taps."""
+        kernel_size = self.shape.kernel_size
+        sums = [constant_quad(0.0, computed)] * self.schedule.columns
+        if not kernel_size[:-1] or max(kernel_size[:-1]) <= _UNROLLED_ROWS:
+            for row in product(*map(range, kernel_size[:-1])):
+                sums = self._with_row(sums, row, columns, operands)
+            return sums
+        *outer, rows = kernel_size[:-1]
+        for first in product(*map(range, outer)):
+            sums = loop_carried(
+                rows,
+                1,
+                sums,
+                lambda last, carried, first=first: self._with_row(  # type: ignore[misc]
+                    carried, (*first, last), columns, operands
+                ),
+            )
+        return sums
+
+    def _with_row(
+        self, sums: Sequence[ir.Value], row: Sequence[IndexLike], columns: Columns, operands: ColumnOperands
+    ) -> list[ir.Value]:
+        """The sums and those of one row of taps, which is nothing where that reads padding alone."""
+        position, exists = columns.row(row)
+        return values_when(
+            exists, lambda: self.added(list(sums), row, columns, position, operands), list(sums)
+        )
+
+    @property
+    def _grid(self) -> ThreadGrid:
+        return ThreadGrid(
+            ceil_div(self.shape.output_channels, QUAD), self.schedule.threads, self.schedule.quads
+        )
+
+    def _columns(self, sizes: Sizes) -> OutputColumns:
+        return OutputColumns(SizedShape.of(self.shape, sizes), self.schedule.columns)
+
+
+@dataclass(frozen=True)
+class ColumnOperands:
+    """Image and filters as the thread of one quad of output channels, from `channel` on, reads them."""
+
+    shape: ConvolutionShape
+    layout: FilterLayout | None
+    image: GlobalBuffer
+    filters: GlobalBuffer
+    channel: Index
+
+    def elements(self, columns: Columns, position: Sequence[Index], channel: Index) -> Mapping[int, ir.Value]:
+        """A quad of the image's channels of all that these columns read of a row, by `element_of`."""
+        values = {}
+        for element in columns.elements:
+            place, inside = columns.element(element)
+            offset = self.image.offset([columns.image, *position, place, channel])
+            values[element] = self.image.load(offset, QUAD, inside)
+        return values
+
+    def weights(self, tap: Sequence[IndexLike], input_channel: IndexLike) -> ir.Value:
+        """A tap from one input channel of the group to the quad of output channels."""
+        shape, kernel_size = self.shape, self.shape.kernel_size
+        if self.layout is None:
+            number = Index(0)
+            for index, size in zip(tap, kernel_size, strict=True):
+                number = number * size + index
+            row = number * shape.group_inputs + input_channel
+            return self.filters.load(self.channel + row * shape.output_channels)
+        place = tuple(map(Index.of, tap)), (Index.of(input_channel), self.channel)
+        offset = self.layout.place(self.filters, kernel_size, *place)
+        remaining = Index(shape.output_channels) - self.channel
+        return self.filters.load_first(
+            offset, remaining, Condition(True), self.layout.output_stride(self.filters)
+        )
