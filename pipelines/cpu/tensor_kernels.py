@@ -40,6 +40,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     SpreadElementwise,
     Sums,
     TensorOperation,
+    WindowSums,
 )
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class _Kind:
 
 def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
+    if isinstance(operation, WindowSums):
+        return "IREE's loops over windows are vectors of channels on CPUs"
     if isinstance(operation, Sums | PartialMoments | CombinedMoments):
         return "IREE's loops over pixels are vectors of channels on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)

@@ -56,6 +56,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
+from iree.winograd.pipelines.gpu.windows_lowering import lowered_windows
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -69,6 +70,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     SpreadElementwise,
     Sums,
     TensorOperation,
+    WindowSums,
 )
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
@@ -118,6 +120,7 @@ def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
     {
         ChannelsLast: _channels_last,
+        WindowSums: lowered_windows,
         RowSoftmax: lowered_rows,
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,

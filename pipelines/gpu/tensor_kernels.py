@@ -31,10 +31,13 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     SpreadElementwise,
     Sums,
     TensorOperation,
+    WindowSums,
 )
 
 _LEAST_ELEMENTS = 1 << 15
 """Of images that IREE's code sums in about the time that a kernel takes to begin."""
+_LONGEST_WINDOW = 16
+"""Elements of a window along its last dimension, and along all others, that a thread adds."""
 _LEAST_ROW = 16
 _LEAST_SPREAD = 1 << 22
 """Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
@@ -58,6 +61,13 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
         return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
     if extents.kept > 1 and extents.inner > SUMMING_THREADS:
         return f"a workgroup has not enough threads for groups of {extents.inner} channels"
+    return None
+
+
+def _misfit_of_windows(operation: WindowSums) -> Reason | None:
+    *rows, columns = operation.windows.size
+    if columns > _LONGEST_WINDOW or prod(rows) > _LONGEST_WINDOW:
+        return f"a thread would add {prod((*rows, columns))} elements"
     return None
 
 
@@ -111,6 +121,7 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         ChannelsLast: lambda _: None,
         ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
+        WindowSums: _misfit_of_windows,
         PixelSelection: lambda _: "there is no kernel for selected pixels on GPUs",
         RowSums: lambda _: "sums of images of unknown sizes are IREE's on GPUs",
         RowSoftmax: lambda operation: _misfit_of_rows(operation.length),

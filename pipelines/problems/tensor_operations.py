@@ -43,6 +43,18 @@ class MaxPooling:
 
 
 @dataclass(frozen=True)
+class WindowSums:
+    """Sums of windows of `N x H... x C`, all but N static, around which there are zeros."""
+
+    image: ir.Value
+    windows: Windows
+    finishing: tuple[ir.Operation, ...]
+    """What is computed of each sum, and of where it is, one after the other."""
+    dimensions: tuple[tuple[int, ...], ...]
+    """For each of these, the dimension of the sums that each of its loops is."""
+
+
+@dataclass(frozen=True)
 class PixelSelection:
     """Weighted sums of pixels of `N x H... x C` at positions along its spatial dimensions. C is static."""
 
@@ -141,6 +153,7 @@ TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelShuffle
     | MaxPooling
+    | WindowSums
     | PixelSelection
     | RowSums
     | RowSoftmax

@@ -62,6 +62,49 @@ func.func @zeros(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
   return %r : tensor<1x8x8x8xf32>
 }
 
+// Sums are a kernel's, with their quotients, to where these are transposed.
+// CHECK-LABEL: func.func @average
+// CHECK-SAME: (%[[X:.*]]: tensor<?x16x16x8xf32>, %[[N:.*]]: index)
+// CHECK-NOT: tensor.pad
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_window_sum_3x3_16x16x8::@winograd_window_sum_3x3_16x16x8[%[[SIZE:.*]]](%[[X]], %[[SIZE]])
+// CHECK: %[[T:.*]] = linalg.transpose ins(%[[R]]
+// CHECK: return %[[T]]
+func.func @average(%x: tensor<?x16x16x8xf32>, %n: index) -> tensor<?x8x16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i: index, %h: index, %w: index, %c: index):
+    tensor.yield %zero : f32
+  } : tensor<?x16x16x8xf32> to tensor<?x18x18x8xf32>
+  %window = tensor.empty() : tensor<3x3xf32>
+  %empty = tensor.empty(%n) : tensor<?x16x16x8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x16x16x8xf32>) -> tensor<?x16x16x8xf32>
+  %s = linalg.pooling_nhwc_sum ins(%p, %window : tensor<?x18x18x8xf32>, tensor<3x3xf32>) outs(%init : tensor<?x16x16x8xf32>) -> tensor<?x16x16x8xf32>
+  %result = tensor.empty(%n) : tensor<?x8x16x16xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(n, c, h, w) -> (n, h, w, c)>, affine_map<(n, c, h, w) -> (n, c, h, w)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+  } ins(%s : tensor<?x16x16x8xf32>) outs(%result : tensor<?x8x16x16xf32>) {
+  ^bb0(%sum: f32, %out: f32):
+    %nine = arith.constant 9.0 : f32
+    %mean = arith.divf %sum, %nine : f32
+    linalg.yield %mean : f32
+  } -> tensor<?x8x16x16xf32>
+  return %r : tensor<?x8x16x16xf32>
+}
+
+// A thread doesn't add all of a large image.
+// CHECK-LABEL: func.func @long
+// CHECK: linalg.pooling_nhwc_sum
+// REMARK: remark: {{.*}}a thread would add 1024 elements
+func.func @long(%x: tensor<1x32x32x8xf32>) -> tensor<1x1x1x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %window = tensor.empty() : tensor<32x32xf32>
+  %empty = tensor.empty() : tensor<1x1x1x8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf32>
+  %s = linalg.pooling_nhwc_sum ins(%x, %window : tensor<1x32x32x8xf32>, tensor<32x32xf32>) outs(%init : tensor<1x1x1x8xf32>) -> tensor<1x1x1x8xf32>
+  return %s : tensor<1x1x1x8xf32>
+}
+
 // -----
 
 util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">]> : !hal.device
