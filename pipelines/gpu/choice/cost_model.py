@@ -61,9 +61,9 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
 
     with the padding to whole quads and blocks. Operands that are split are read again from the cache for each
     further view, and all of them twice where threads can't keep a tile until they know its scale. Output
-    transforms reach 0.87 of memory's bandwidth. Products take no less than their bytes, and on matrix units
-    the root of the sum of the squares of the two; input transforms take no less than it takes to gather
-    channels that are no whole quads.
+    transforms reach 0.87 of memory's bandwidth. Products take no less than their bytes, and on matrix units,
+    or of the image itself, the root of the sum of the squares of the two; input transforms take no less than
+    it takes to gather channels that are no whole quads.
     """
     shape, schedule = packing.shape, packing.schedule
     types, operand_bytes = shape.element_types, packing.operand_bytes
@@ -98,7 +98,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (
         PRODUCT_LATENCY + hypot(computed, moved)
-        if on_matrix_units
+        if on_matrix_units or packing.reads_image
         else max(PRODUCT_LATENCY + computed, moved)
     )
     return with_output_seconds(packing, stages, machine)

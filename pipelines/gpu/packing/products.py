@@ -92,7 +92,7 @@ class ProductPacking(ConvolutionPacking, ABC):
 
     @property
     @abstractmethod
-    def input_passes(self) -> int:
+    def input_passes(self) -> float:
         """How often the kernel that writes the left operand reads the image."""
 
     @abstractmethod
@@ -145,7 +145,7 @@ class MultiplyAddPacking(ProductPacking):
         return self.shape.transform_size == 1
 
     @property
-    def input_passes(self) -> int:
+    def input_passes(self) -> float:
         return 1
 
     def input_extents(self) -> tuple[int, ...]:

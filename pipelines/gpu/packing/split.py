@@ -26,7 +26,7 @@ Where bf16 is multiplied, elements are rounded to that, and there are no scales.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil, log2, prod
 from typing import Any
 
 import numpy as np
@@ -128,8 +128,10 @@ class SplitPacking(ProductPacking):
         return is_multiplied and has_whole_stages and self.padded_reduction == self.reduction
 
     @property
-    def input_passes(self) -> int:
-        return self.views * (2 if self.input_rounds > 1 and self.schedule.scales_operands else 1)
+    def input_passes(self) -> float:
+        # Views of a strided convolution read other pixels, for the most part.
+        passes = max(1.0, self.views / prod(self.shape.strides))
+        return passes * (2 if self.input_rounds > 1 and self.schedule.scales_operands else 1)
 
     @property
     def _row_scales(self) -> int:

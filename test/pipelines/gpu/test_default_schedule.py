@@ -178,3 +178,15 @@ def test_amds_kernels_have_registers_and_waves() -> None:
     products = schedules(_shape(1, 14, 64, (4, 4)), cdna, machine)
     offered = [each for each in products if isinstance(each, GemmSchedule)]
     assert offered and all(has_two_waves(each, machine) for each in offered)
+
+
+def test_no_product_by_multiply_adds_is_offered_that_spills_unrolled() -> None:
+    """Of two blocks along the reduction, of which the assembler makes straight code."""
+    target = GpuTarget(1024, 232448, "nvvm.minctasm", "sm_90a", matrix_unit=MMA)
+    machine = GpuBackend(target).default_machine
+    for channels, is_offered in ((16, True), (32, False), (48, True)):
+        pointwise = ConvolutionProblem(32, (56, 56), (0, 0), (0, 0), (1, 1), (1, 1), (1, 1), 1, channels, 128)
+        shape = ConvolutionShape.decomposed(pointwise, decompose((1, 1), (1, 1)))
+        offered = [each for each in schedules(shape, target, machine) if isinstance(each, GemmSchedule)]
+        assert any(each.threads >= 256 and each.sums >= 64 for each in offered) == is_offered
+        assert any(each.block_rows == 128 for each in offered)
