@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.isolation import answer_task, run_isolated
+from benchmarks.results_file import ResultsFile
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,27 +41,26 @@ def main() -> None:
     parser.add_argument("--network", nargs="+", default=["mobilenetv2", "resnet18"])
     parser.add_argument("--form", nargs="+", choices=FORMS, default=list(FORMS))
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--output", type=Path, help="a JSON file")
+    parser.add_argument("--output", type=Path, help="a JSON file, continued where it ended")
     options = parser.parse_args()
-    records = []
+    results = ResultsFile(options.output, "networks")
     for network in options.network:
         for form in options.form:
+            if form in results.rows.get(network, {}):
+                continue
             task = {"network": network, "form": form, "rounds": options.rounds}
             outcome = run_isolated("benchmarks.quantized", task)
             figures = {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
-            records.append({**task, **figures})
-            print(_line(records[-1]), flush=True)
-            if options.output is not None:
-                options.output.write_text(json.dumps(records, indent=1))
+            results.add(network, {**results.rows.get(network, {}), form: figures})
+            print(f"{network:12} {form:5}{_line(figures)}", flush=True)
 
 
-def _line(record: dict[str, Any]) -> str:
-    name = f"{record['network']:12} {record['form']:5}"
-    if "failure" in record:
-        return f"{name} failed: {record['failure']}"
+def _line(figures: dict[str, Any]) -> str:
+    if "failure" in figures:
+        return f" failed: {figures['failure']}"
     return (
-        f"{name}{1e3 * record['quantized']:8.2f} ms, f32 {1e3 * record['f32']:.2f}: {record['ratio']:.2f}"
-        f", difference {record['difference']:.1e}, {record['dispatches']} dispatches of {record['layers']}"
+        f"{1e3 * figures['quantized']:8.2f} ms, f32 {1e3 * figures['f32']:.2f}: {figures['ratio']:.2f}"
+        f", difference {figures['difference']:.1e}, {figures['dispatches']} dispatches of {figures['layers']}"
     )
 
 

@@ -33,6 +33,8 @@ TOOLS = {
     "openvino": "OpenVINO",
 }
 """The tools that ours is compared with; stock IREE isn't one of them."""
+FORMS = {"pt2e": "PT2E", "qdq": "QDQ"}
+"""Of quantised networks."""
 
 
 def networks(files: Sequence[Any]) -> list[str]:
@@ -158,6 +160,18 @@ def torch_compile_failures(files: Sequence[Any]) -> list[str]:
     """A row per network whose compilation failed at each step."""
     (rows,) = (file["torch_compile_failures"] for file in files)
     return torch_compile_failures_table(rows)
+
+
+def quantized(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of processor time of quantised networks, and of the same in f32."""
+    heads = ("network", "form", "quantised, ms", "f32, ms", "ratio", "difference")
+    rows = []
+    for network, forms in (pair for file in files for pair in file["networks"].items()):
+        for form, figures in forms.items():
+            milliseconds = (f"{1e3 * figures[name]:.2f}" for name in ("quantized", "f32"))
+            ratio, difference = f"{figures['ratio']:.2f}", f"{figures['difference']:.1e}"
+            rows.append((NAMES[network], FORMS[form], *milliseconds, ratio, difference))
+    return table(heads, rows)
 
 
 def half_precision(files: Sequence[Any]) -> list[str]:

@@ -53,6 +53,7 @@ TABLES: Mapping[str, Table] = {
     "networks": networks.networks,
     "open-sizes": cpu.open_sizes,
     "other-threads": threads.other_threads,
+    "quantized": networks.quantized,
     "server-conditions": threads.server_conditions,
     "summary": networks.summary,
     "threads": threads.speedups,

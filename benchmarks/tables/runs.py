@@ -138,6 +138,9 @@ RUNS: Mapping[str, Run] = {
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
     ),
+    "quantized.json": Run(
+        "2026-11-28", ZEN3, "quantized --rounds 25 --output benchmarks/results/quantized.json"
+    ),
     "server-conditions.json": Run(
         "2026-11-27", "two processors of Zen 3, on which other work goes on", "server_conditions"
     ),

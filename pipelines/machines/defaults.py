@@ -39,6 +39,8 @@ class _Processor:
     """Multiply-adds that a core starts in a cycle, of the widest vectors."""
     loads: int = 2
     """Vectors that a core starts to load in a cycle."""
+    bf16_instructions: int | None = None
+    """Vectors of pairs of bf16 that a core starts to multiply in a cycle; None where that wasn't measured."""
 
 
 _PROCESSORS = {
@@ -58,7 +60,7 @@ _PROCESSORS = {
     "znver2": _Processor(3.3, 64, 32, 16, (64, 28, 18), 22, 205),
     "znver3": _Processor(3.5, 64, 32, 32, (64, 28, 20), 26, 205),
     # Vectors of AVX-512 take both halves of its units.
-    "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, vector_instructions=1),
+    "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, vector_instructions=1, bf16_instructions=1),
     "znver5": _Processor(4.1, 128, 48, 32, (104, 47, 27), 35, 614),
     # Published figures alone: Arm's software optimization guides, Apple's data sheets, and microbenchmarks of
     # AWS' Graviton 2 and 3, NVIDIA's Grace, Rockchip's RK3588, and the Max models of Apple's.
@@ -133,6 +135,8 @@ def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_byte
         wake_seconds=WAKE_SECONDS,
         cores=processor.cores,
         loads_per_cycle=processor.loads,
+        # A pair is two products.
+        bf16_flops=processor.bf16_instructions and processor.bf16_instructions * 2 * operations * cycles,
     )
 
 

@@ -71,6 +71,9 @@ class CpuMachine:
     """Cycles until a sum can be added to again."""
     loads_per_cycle: float = 2
     """Vectors that a core starts to load in a cycle."""
+    bf16_flops: float | None = None
+    """bf16 operations per second, of vectors of pairs that are summed in f32, a product and its addition
+    counted as two; None where they aren't known, or there are no such instructions."""
     kind: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from iree.winograd.pipelines.cpu.kernels.kernel_of import scheduled_shape
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
@@ -22,6 +23,7 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, ima
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
+from .bf16_vectors_cost import bf16_vectors_seconds
 from .cost_model import depthwise_seconds, direct_seconds, winograd_seconds
 from .depthwise_schedules import depthwise_defaults
 from .depthwise_weight_gradient_schedules import depthwise_weight_gradient_schedules
@@ -152,6 +154,15 @@ def _on_matrix_unit(kind: type[MatrixUnitSchedule | Bf16MatrixUnitSchedule]) -> 
     )
 
 
+def _bf16_vector_schedules(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> Iterable[CpuSchedule]:
+    """None where the machine's rate isn't known."""
+    if machine.bf16_flops is None:
+        return ()
+    return matrix_unit_schedules(shape, target, threads, Bf16VectorSchedule)
+
+
 KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
     {
         WinogradSchedule: KernelChoice(
@@ -164,6 +175,13 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
         DirectSchedule: KernelChoice(direct_defaults, direct_schedules, _of_convolution(direct_seconds)),
         MatrixUnitSchedule: _on_matrix_unit(MatrixUnitSchedule),
         Bf16MatrixUnitSchedule: _on_matrix_unit(Bf16MatrixUnitSchedule),
+        Bf16VectorSchedule: KernelChoice(
+            _bf16_vector_schedules,
+            lambda shape, target, threads, default: matrix_unit_schedules(
+                shape, target, threads, Bf16VectorSchedule
+            ),
+            _of_convolution(bf16_vectors_seconds),
+        ),
         DepthwiseSchedule: KernelChoice(
             lambda shape, target, machine, threads: depthwise_defaults(shape, target, threads),
             depthwise_schedules,

@@ -1,4 +1,4 @@
-"""The schedules of the matrix unit's kernels: their default ones are the fastest predicted of them."""
+"""The schedules of kernels on tiles: their default ones are the fastest predicted of them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from typing import TypeAlias
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, TILE_ROWS
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
 
-REGISTER_BLOCKS = ((2, 2), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1))
-"""Tiles of pixels and of channels, which eight registers hold."""
+REGISTER_BLOCKS = tuple((TILE_ROWS, *tiles) for tiles in ((2, 2), (1, 3), (3, 1), (1, 2), (2, 1), (1, 1)))
+"""Most pixels of a tile, and tiles of pixels and of channels, which eight registers hold."""
+MAX_VECTORS = 4
+"""Of channels, in a register block of vectors."""
 MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
 
-AnyTileSchedule: TypeAlias = MatrixUnitSchedule | Bf16MatrixUnitSchedule
+AnyTileSchedule: TypeAlias = MatrixUnitSchedule | Bf16MatrixUnitSchedule | Bf16VectorSchedule
 
 
 def matrix_unit_schedules(
@@ -32,14 +36,15 @@ def matrix_unit_schedules(
     whole, shape = shape, in_lines(shape)
     images, rows, pixels = representative(shape).images, shape.output_rows, shape.output_size[-1]
     counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
+    register_blocks = _vector_blocks(target) if kind is Bf16VectorSchedule else REGISTER_BLOCKS
     found: set[AnyTileSchedule] = set()
-    for count, most, (tiles, channel_tiles) in product(counts, MAX_PIXELS, REGISTER_BLOCKS):
+    for count, most, (most_rows, tiles, channel_tiles) in product(counts, MAX_PIXELS, register_blocks):
         if channel_tiles > max(1, ceil_div(shape.output_channels, TILE_LANES)):
             continue
         for divided in {1, count}:
             share = min(most, ceil_div(images * rows * pixels, divided))
             for tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block in _blocks(
-                rows, pixels, share, tiles
+                rows, pixels, share, tiles, most_rows
             ):
                 tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
                 blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
@@ -58,14 +63,22 @@ def matrix_unit_schedules(
     yield from sorted(fits, key=str)
 
 
-def _blocks(rows: int, pixels: int, share: int, tiles: int) -> Iterator[tuple[int, int, int, int, int]]:
+def _vector_blocks(target: CpuTarget) -> tuple[tuple[int, int, int], ...]:
+    """As `REGISTER_BLOCKS`, of vector registers."""
+    vectors = range(1, MAX_VECTORS + 1)
+    return tuple((RegisterBlock.most_rows(each, target), 1, each) for each in vectors)
+
+
+def _blocks(
+    rows: int, pixels: int, share: int, tiles: int, most_rows: int
+) -> Iterator[tuple[int, int, int, int, int]]:
     """For so many tiles of pixels in registers: their pixels, how many lie in a row and in how many rows, and
     the rows and pixels of a workgroup, about `share` of them, of equal blocks of each row."""
     # A row in as few equal blocks as the share allows, each of as few equal tiles as there can be.
     row_share = ceil_div(pixels, ceil_div(pixels, min(share, pixels)))
     for pixel_tiles in (tiles, 1) if rows > 1 else (tiles,):
         row_tiles = tiles // pixel_tiles
-        tiles_of_row = ceil_div(row_share, TILE_ROWS * pixel_tiles) * pixel_tiles
+        tiles_of_row = ceil_div(row_share, most_rows * pixel_tiles) * pixel_tiles
         tile_pixels = ceil_div(row_share, tiles_of_row)
         pixel_block = min(pixels, tiles_of_row * tile_pixels)
         row_block = max(row_tiles, share // pixel_block // row_tiles * row_tiles)

@@ -4,43 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 
-import numpy as np
-from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import memref
-from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedBlock
-from iree.winograd.pipelines.cpu.processor.matrix_unit import (
-    TILE_BYTES,
-    TILE_CHANNELS,
-    TILE_LANES,
-    TILE_ROWS,
-    TileBlock,
-    permitted,
-)
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
-    Bf16MatrixUnitSchedule,
-    input_step,
-    merged_taps,
-    split_columns,
-    split_rows,
-)
-from iree.winograd.pipelines.emission.buffer import (
-    Buffer,
-    ScratchMemory,
-)
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TileBlock, permitted
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
+from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.work import Work
-from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
-from .staged_rows import MergedRow, RoundedRow
-from .staging import OutputBlock
-from .tiled import BlockOutputs, PlacedBlock, TiledInput, TiledKernel
+from .bf16_tiled import Bf16TiledKernel, address_of
+from .tiled import BlockOutputs, PlacedBlock, TiledInput
 
 FETCHED_VECTORS = 4
 """Of outputs, for each tile of the reduction, up to which they are fetched ahead: more take longer than they
@@ -48,50 +23,8 @@ gain."""
 
 
 @dataclass(frozen=True)
-class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
-    """One kernel on the matrix unit, of products of bf16 that are summed in f32.
-
-    An image of bf16 without padding, whose channels fill tiles, is multiplied where it is. Of another one a
-    workgroup copies the elements that it needs, between zeros, and rounds them if they are f32. Filters are
-    rounded and packed as the unit reads them while compiling. Of few channels the taps of a row are summed as
-    channels of a single one: a tile has elements behind the last tap, whose filters are zeros. A process that
-    may not use the unit does the same on vectors.
-    """
-
-    @property
-    def packed_filter_shape(self) -> tuple[int, ...]:
-        """channel blocks x (taps, row-major, times chunks of 32 channels) x tiles x 16 pairs of input
-        channels x 16 output channels; a pair of bf16 has the place of an f32."""
-        return (self.blocks.count, self._steps, self.schedule.channel_tiles, TILE_ROWS, TILE_LANES)
-
-    @property
-    def _merged(self) -> int:
-        return merged_taps(self.shape)
-
-    @property
-    def filter_part(self) -> int:
-        parts = min(self.schedule.channel_splits, self.blocks.count)
-        return self.blocks.part_size(parts) * prod(self.packed_filter_shape[1:])
-
-    def pack_filters(self, weights: Array) -> Array:
-        """Filters of f32, 1 x (views times input channels) x output channels, as `packed_filter_shape`."""
-        shape, blocks = self.shape, self.blocks
-        by_view = weights.reshape(len(self.view_order), shape.input_channels, -1)[self.view_order]
-        by_tap = by_view.reshape(self._taps, self._merged * shape.input_channels, -1)
-        padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, by_tap.shape[-1]), np.uint16)
-        padded[:, : by_tap.shape[1]] = bf16_bits(by_tap)
-        pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
-        joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
-        packed = np.zeros(self.packed_filter_shape, np.uint32)
-        for number, block in enumerate(packed):
-            first = blocks.first(Index(number)).known
-            assert first is not None
-            own = joined[..., first : first + blocks.size]
-            for tile in range(self.schedule.channel_tiles):
-                # Lanes past the last channel stay zero.
-                lanes = own[..., tile * TILE_LANES : (tile + 1) * TILE_LANES]
-                block[:, tile, :, : lanes.shape[-1]] = lanes
-        return packed.view(np.float32)
+class Bf16MatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule]):
+    """One kernel on the matrix unit. A process that may not use the unit does the same on vectors."""
 
     def emit(
         self,
@@ -128,7 +61,7 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
     ) -> None:
         """Emits the passes of a workgroup, on the unit or as it does."""
 
-        def multiply(placed: PlacedBlock) -> None:
+        def compute(placed: PlacedBlock) -> None:
             def meanwhile(tile_step: Index) -> None:
                 if not block.works_beside:
                     return
@@ -137,80 +70,16 @@ class Bf16MatrixUnitKernel(TiledKernel[Bf16MatrixUnitSchedule]):
                 self._fetch_filters(filters, placed, tile_step)
 
             panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
-            self._multiply(block, rows, _address(filters) + panel, placed, meanwhile)
+            self._multiply(block, rows, address_of(filters) + panel, placed, meanwhile)
+            block.store(results.sums.address)
+            self._finish(results, placed)
 
         block.configure()
-        self._emit_passes(workgroup, block, results, lambda channel_block: None, multiply)
+        self._emit_passes(workgroup, lambda channel_block: None, compute)
         block.release()
-
-    def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index) -> None:
-        """Fetches, for a tile of the reduction of a register block, a part of the filters of the next block
-        of channels."""
-        if self.blocks.count == 1:
-            return
-        lines = ceil_div(self.schedule.channel_tiles * TILE_BYTES // CACHE_LINE_BYTES, self._register_blocks)
-        floats = CACHE_LINE_BYTES // filters.number.bytes
-        following = filters.offset([placed.channel_block + 1, 0, 0, 0, 0])
-        place = following + placed.number * (lines * floats)
-        for line in range(lines):
-            of_step = step * (self._register_blocks * lines * floats)
-            filters.prefetch(place + of_step + line * floats, to_l2=True)
 
     @property
     def _output_vectors(self) -> int:
         """Of a register block."""
         block = self.schedule.block
         return block.row_tiles * block.tile_rows * block.channel_tiles
-
-    def _rows(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
-        """The input of a workgroup, where it is or a copy of it."""
-        if self._reads_in_place(image):
-            return self._in_place(image, outputs)
-        return self._stage(image, outputs)
-
-    def _reads_in_place(self, image: Buffer) -> bool:
-        """Whether tiles are loaded from the image itself."""
-        fills_tiles = self.shape.input_channels % TILE_CHANNELS == 0
-        return image.number.name == BF16.name and fills_tiles and not self.shape.pads
-
-    def _in_place(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
-        """The input where it is: distances are those of what `_multiply` takes for the next element."""
-        shape = self.shape
-        column = input_step(shape, -1) * image.known_stride(-2)
-        row, position = 0, [outputs.first_pixel * shape.strides[-1]]
-        if shape.spatial_rank > 1:
-            row = input_step(shape, -2) * image.known_stride(-3)
-            position = [outputs.first_row * shape.strides[-2], *position]
-        outer = [Index(0)] * (shape.spatial_rank - len(position))
-        first = image.offset([outputs.number, *outer, *position, 0])
-        return _tiled(_address(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
-
-    def _stage(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
-        """A copy of the input of a workgroup: rows x chunks of channels x columns x 32 channels, or, where
-        taps are merged, rows x elements of a row, side by side."""
-        shape = self.shape
-        columns = split_columns(shape, self.schedule.pixel_block)
-        rows = split_rows(shape, self.schedule.row_block)
-        extents: tuple[int, ...] = (rows, self._chunks, columns, TILE_CHANNELS)
-        if self._merged > 1:
-            extents = (rows, self.schedule.merged_row(shape))
-        memory = ScratchMemory.of(extents, BF16.type, "staged_input")
-        # What is bf16 is copied bit by bit.
-        numbers = {} if image.number.name == BF16.name else self.target.numbers
-        image, staged = image.with_numbers(numbers), memory.buffer.with_numbers(numbers)
-        kind = MergedRow if self._merged > 1 else RoundedRow
-        self._stage_rows(image, outputs, lambda row: kind(shape, image, staged, row))
-        if self._merged > 1:
-            return _tiled(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
-        first, second, third = (staged.known_stride(dimension) for dimension in range(3))
-        return _tiled(memory.address, first, third, second)
-
-
-def _tiled(address: Index, row: int, column: int, chunk: int) -> TiledInput:
-    """Input of bf16, of distances in elements."""
-    return TiledInput(address, row * BF16.bytes, column * BF16.bytes, chunk * BF16.bytes)
-
-
-def _address(buffer: Buffer) -> Index:
-    """In bytes, of the memory whose first element has offset zero."""
-    return Index(memref.extract_aligned_pointer_as_index(buffer.memref))

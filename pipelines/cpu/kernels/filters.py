@@ -19,12 +19,20 @@ from iree.winograd.pipelines.emission.work import Sizes, Work
 
 if TYPE_CHECKING:
     from .bf16_matrix_unit import Bf16MatrixUnitKernel
+    from .bf16_vectors import Bf16VectorKernel
     from .depthwise import DepthwiseKernel
     from .direct import DirectKernel
     from .matrix_unit import MatrixUnitKernel
     from .winograd import WinogradKernel
 
-    CpuKernel = WinogradKernel | DirectKernel | DepthwiseKernel | MatrixUnitKernel | Bf16MatrixUnitKernel
+    CpuKernel = (
+        WinogradKernel
+        | DirectKernel
+        | DepthwiseKernel
+        | MatrixUnitKernel
+        | Bf16MatrixUnitKernel
+        | Bf16VectorKernel
+    )
 
 INPUT_CHANNELS = 32
 """Of a workgroup that transforms filters: neighbours of one tap share cache lines in some layouts."""

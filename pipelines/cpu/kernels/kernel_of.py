@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from iree.winograd.passes.match.constants import Array
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, is_depthwise, shares_pixels
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import (
     CpuSchedule,
     bf16_matrix_unit_misfit,
+    bf16_vectors_misfit,
     depthwise_misfit,
     depthwise_weight_gradient_misfit,
     direct_misfit,
@@ -39,6 +41,7 @@ from .filters import pack_filters
 
 if TYPE_CHECKING:
     from .bf16_matrix_unit import Bf16MatrixUnitKernel
+    from .bf16_vectors import Bf16VectorKernel
     from .depthwise import DepthwiseKernel
     from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
     from .direct import DirectKernel
@@ -198,6 +201,10 @@ def _suits_matrix_unit(shape: ConvolutionShape, target: CpuTarget) -> bool:
     return _is_dense(shape, target) and target.has_matrix_unit and shape.groups == 1
 
 
+def _suits_bf16_vectors(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    return _is_dense(shape, target) and target.multiplies_bf16 and shape.groups == 1
+
+
 def _winograd(shape: ConvolutionShape, schedule: WinogradSchedule, target: CpuTarget) -> WinogradKernel:
     from .winograd import WinogradKernel
 
@@ -224,6 +231,14 @@ def _bf16_matrix_unit(
     from .bf16_matrix_unit import Bf16MatrixUnitKernel
 
     return Bf16MatrixUnitKernel(in_lines(shape), schedule, target)
+
+
+def _bf16_vectors(
+    shape: ConvolutionShape, schedule: Bf16VectorSchedule, target: CpuTarget
+) -> Bf16VectorKernel:
+    from .bf16_vectors import Bf16VectorKernel
+
+    return Bf16VectorKernel(in_lines(shape), schedule, target)
 
 
 def _depthwise(shape: ConvolutionShape, schedule: DepthwiseSchedule, target: CpuTarget) -> DepthwiseKernel:
@@ -263,6 +278,13 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
             _suits_matrix_unit,
             bf16_matrix_unit_misfit,
             _bf16_matrix_unit,
+            pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
+            packs_beforehand=True,
+        ),
+        Bf16VectorSchedule: KernelKind(
+            _suits_bf16_vectors,
+            bf16_vectors_misfit,
+            _bf16_vectors,
             pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
             packs_beforehand=True,
         ),

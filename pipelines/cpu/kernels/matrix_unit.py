@@ -91,7 +91,7 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         row, chunk, part, column = (parts.known_stride(dimension) * PAIR_BYTES for dimension in range(4))
         rows = TiledInput(inputs.address, row, column, chunk, part)
 
-        def multiply(placed: PlacedBlock) -> None:
+        def compute(placed: PlacedBlock) -> None:
             next_panel = filters.offset([placed.channel_block + 1, 0, 0, 0]) + placed.number * (
                 self._lines_ahead * CACHE_LINE_FLOATS
             )
@@ -111,11 +111,13 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                 )
 
             self._multiply(block, rows, panel.address, placed, meanwhile)
+            block.store(results.sums.address)
+            self._finish(results, placed)
 
         def begin(channel_block: Index) -> None:
             self._split_filters(filters, channel_block, panel.buffer)
 
-        self._emit_passes(workgroup, block, results, begin, multiply)
+        self._emit_passes(workgroup, begin, compute)
         block.release()
 
     def _input_memory(self) -> ScratchMemory:

@@ -186,14 +186,13 @@ class TiledKernel(Generic[ScheduleType]):
     def _emit_passes(
         self,
         workgroup: tuple[Index, ...],
-        block: TileBlock,
-        results: BlockOutputs,
         begin: Callable[[Index], None],
-        multiply: Callable[[PlacedBlock], None],
+        compute: Callable[[PlacedBlock], None],
     ) -> None:
         """Emits the passes of a workgroup over its outputs, one for each of its blocks of output channels.
 
-        `begin` emits what comes before those of a block of channels, `multiply` the sums of a register block.
+        `begin` emits what comes before those of a block of channels, `compute` the outputs of a register
+        block.
         """
         schedule, pixels = self.schedule, self.schedule.block_pixels
         parts = min(schedule.channel_splits, self.blocks.count)
@@ -208,10 +207,7 @@ class TiledKernel(Generic[ScheduleType]):
                 row = row_start.minimum(schedule.row_block - schedule.row_tiles)
                 pixel = pixel_start.minimum(schedule.pixel_block - pixels)
                 number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
-                placed = PlacedBlock(step, channel_block, row, pixel, number)
-                multiply(placed)
-                block.store(results.sums.address)
-                self._finish(results, placed)
+                compute(PlacedBlock(step, channel_block, row, pixel, number))
 
     def _multiply(
         self,
@@ -225,18 +221,12 @@ class TiledKernel(Generic[ScheduleType]):
 
         `beside` emits what is done for each tile of the reduction meanwhile: the unit works by itself.
         """
-        schedule, shape = self.schedule, self.shape
-        row_step = row_dilation = rows.row
-        if shape.spatial_rank > 1:
-            row_step = shape.strides[-2] // input_step(shape, -2) * rows.row
-            row_dilation = shape.dilations[-2] * rows.row
-        pixel_step = shape.strides[-1] // input_step(shape, -1) * rows.column
-        first = rows.address + (placed.row * row_step + placed.pixel * pixel_step)
-        row_taps, channel_tiles = schedule.row_taps(shape), schedule.channel_tiles
+        schedule = self.schedule
+        row_step, pixel_step = self._row_step(rows), self._pixel_step(rows)
+        first, channel_tiles = self._first_input(rows, placed), schedule.channel_tiles
         block.clear()
         with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
-            of_tap = tap // row_taps * row_dilation + tap % row_taps * (shape.dilations[-1] * rows.column)
-            begin = first + (of_tap + chunk * rows.chunk)
+            begin = first + (self._tap_distance(rows, tap) + chunk * rows.chunk)
             step = tap * self._chunks + chunk
             tiles = panel + step * (schedule.parts * channel_tiles * TILE_BYTES)
 
@@ -250,6 +240,26 @@ class TiledKernel(Generic[ScheduleType]):
 
             block.add(row_address, pixel_step, filter_address, schedule.part_products)
             beside(step)
+
+    def _row_step(self, rows: TiledInput) -> int:
+        """From what an output reads first to what the one in the next row does, in bytes."""
+        if self.shape.spatial_rank == 1:
+            return rows.row
+        return self.shape.strides[-2] // input_step(self.shape, -2) * rows.row
+
+    def _pixel_step(self, rows: TiledInput) -> int:
+        """The same of the next output in a row."""
+        return self.shape.strides[-1] // input_step(self.shape, -1) * rows.column
+
+    def _first_input(self, rows: TiledInput, placed: PlacedBlock) -> Index:
+        """The address of what a register block reads first."""
+        return rows.address + (placed.row * self._row_step(rows) + placed.pixel * self._pixel_step(rows))
+
+    def _tap_distance(self, rows: TiledInput, tap: Index) -> Index:
+        """From what the first tap reads to what this one does, in bytes."""
+        shape, row_taps = self.shape, self.schedule.row_taps(self.shape)
+        row_dilation = rows.row if shape.spatial_rank == 1 else shape.dilations[-2] * rows.row
+        return tap // row_taps * row_dilation + tap % row_taps * (shape.dilations[-1] * rows.column)
 
     def _fetch_outputs(self, results: BlockOutputs, placed: PlacedBlock, step: Index) -> None:
         """Fetches, for a tile of the reduction, a part of what a register block writes.

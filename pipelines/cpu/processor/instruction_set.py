@@ -22,6 +22,7 @@ class ProcessorFacts(NamedTuple):
     has_matrix_unit: bool = False
     converts_half: bool = False
     rounds_bf16: bool = False
+    multiplies_bf16: bool = False
 
 
 class InstructionSet(ABC):

@@ -41,6 +41,8 @@ class CpuTarget:
     """Whether vectors of f16 are widened and narrowed by instructions of their own."""
     rounds_bf16: bool = False
     """Whether vectors of f32 are rounded to bf16 by an instruction of their own."""
+    multiplies_bf16: bool = False
+    """Whether one instruction adds products of pairs of bf16 to a vector of sums of f32."""
     instruction_set: InstructionSet = X86_64
 
     @property
@@ -83,5 +85,6 @@ class CpuTarget:
             one.has_matrix_unit and other.has_matrix_unit,
             one.converts_half and other.converts_half,
             one.rounds_bf16 and other.rounds_bf16,
+            one.multiplies_bf16 and other.multiplies_bf16,
             one.instruction_set,
         )

@@ -39,6 +39,8 @@ MATRIX_UNIT_FEATURES = {"amx-tile", "amx-bf16"}
 """LLVM's names of what multiplies tiles of bf16."""
 BF16_ROUNDING_FEATURES = {"avx512bf16", "avx512vl"}
 """Those of what rounds vectors of any length to bf16."""
+BF16_PRODUCTS_FEATURE = "avx512bf16"
+"""That of what multiplies vectors of pairs of bf16."""
 
 _SCHED_YIELD = 24
 """The number of the system call."""
@@ -62,7 +64,10 @@ class X86(InstructionSet):
             has_matrix_unit = features >= MATRIX_UNIT_FEATURES
             l2_bytes = L2_KIBIBYTES.get(cpu, 512) * KIBIBYTE
             rounds_bf16 = features >= BF16_ROUNDING_FEATURES
-            return ProcessorFacts(16, 32, True, l2_bytes, cpu, has_matrix_unit, True, rounds_bf16)
+            multiplies_bf16 = BF16_PRODUCTS_FEATURE in features
+            return ProcessorFacts(
+                16, 32, True, l2_bytes, cpu, has_matrix_unit, True, rounds_bf16, multiplies_bf16
+            )
         l2_bytes, converts_half = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE, "f16c" in features
         has_fma = "avx2" in features and "fma" in features
         rounds_bf16 = "avxneconvert" in features

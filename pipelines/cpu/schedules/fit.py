@@ -6,11 +6,13 @@ from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TILE_ROWS
+from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
+from .bf16_vectors import Bf16VectorSchedule
 from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
@@ -28,6 +30,7 @@ CpuSchedule = (
     | DirectSchedule
     | MatrixUnitSchedule
     | Bf16MatrixUnitSchedule
+    | Bf16VectorSchedule
     | DepthwiseSchedule
     | WeightGradientSchedule
     | DepthwiseWeightGradientSchedule
@@ -62,17 +65,33 @@ def matrix_unit_misfit(
     schedule: MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     """The same of the direct kernel on a matrix unit."""
-    return types_misfit(shape) or _sizes_misfit(shape) or _tiles_misfit(schedule, shape, target)
+    return (
+        types_misfit(shape)
+        or _sizes_misfit(shape)
+        or _matrix_unit_misfit(schedule, target)
+        or _tiles_misfit(schedule, shape, target)
+    )
 
 
 def bf16_matrix_unit_misfit(
     schedule: Bf16MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     """The same of the one that multiplies bf16."""
-    if shape.runtime_filter:
-        return "filters of bf16 are packed for the matrix unit beforehand"
     return (
-        _stored_types_misfit(shape, target) or _sizes_misfit(shape) or _tiles_misfit(schedule, shape, target)
+        _bf16_misfit(shape, target)
+        or _matrix_unit_misfit(schedule, target)
+        or _tiles_misfit(schedule, shape, target)
+    )
+
+
+def bf16_vectors_misfit(
+    schedule: Bf16VectorSchedule, shape: ConvolutionShape, target: CpuTarget
+) -> Reason | None:
+    """The same of the one on vectors of pairs."""
+    return (
+        _bf16_misfit(shape, target)
+        or _vectors_misfit(schedule, target)
+        or _tiles_misfit(schedule, shape, target)
     )
 
 
@@ -141,15 +160,20 @@ def _layout_misfit(shape: ConvolutionShape) -> Reason | None:
     return None
 
 
+def _bf16_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """Why a kernel doesn't multiply bf16, whatever its schedule."""
+    if shape.runtime_filter:
+        return "filters of bf16 are packed beforehand"
+    return _stored_types_misfit(shape, target) or _sizes_misfit(shape)
+
+
 def _tiles_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """The same of a kernel on a matrix unit, apart from the types of numbers."""
+    """The same of a kernel on tiles, apart from the types of numbers and from what multiplies them."""
     if shape.input_channels_first or shape.output_channels_first:
-        return "the kernel on the matrix unit takes channels-last images only"
-    return (
-        _matrix_unit_misfit(schedule, shape, target)
-        or _lanes_left_out_misfit(schedule, shape)
-        or _matrix_block_misfit(schedule, in_lines(shape), target)
-    )
+        return "the kernel takes channels-last images only"
+    if shape.groups > 1:
+        return "the kernel takes no groups"
+    return _lanes_left_out_misfit(schedule, shape) or _matrix_block_misfit(schedule, in_lines(shape), target)
 
 
 def _channels_misfit(channel_block: int, channels: int) -> Reason | None:
@@ -252,12 +276,10 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
     return _memory_misfit(needed, target)
 
 
-def _matrix_unit_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """Why the matrix unit doesn't compute the convolution, or not by such register blocks."""
+def _matrix_unit_misfit(schedule: TileSchedule, target: CpuTarget) -> Reason | None:
+    """Why the matrix unit doesn't compute register blocks."""
     if not target.has_matrix_unit:
         return "the target has no matrix unit"
-    if shape.groups > 1:
-        return "the kernel on the matrix unit takes no groups"
     block = schedule.block
     if block.registers > TILE_REGISTERS:
         return f"{block.registers} tiles exceed the {TILE_REGISTERS} registers of a matrix unit"
@@ -266,12 +288,24 @@ def _matrix_unit_misfit(schedule: TileSchedule, shape: ConvolutionShape, target:
     return None
 
 
+def _vectors_misfit(schedule: Bf16VectorSchedule, target: CpuTarget) -> Reason | None:
+    """Why vectors of pairs don't compute register blocks."""
+    if not target.multiplies_bf16:
+        return "the target has no instruction that multiplies pairs of bf16"
+    if schedule.pixel_tiles > 1 or schedule.row_tiles > 1:
+        return "a register block is one tile"
+    most = RegisterBlock.most_rows(schedule.channel_tiles, target)
+    if schedule.tile_pixels > most:
+        return f"tile_pixels {schedule.tile_pixels} exceeds the {most} that registers hold"
+    return None
+
+
 def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """The same of the blocks of a convolution that is `in_lines`."""
     outer = max(0, shape.spatial_rank - 2)
     sizes = (*shape.output_size[:outer], *shape.kernel_size[:outer])
     if any(size > 1 for size in sizes) or any(shape.padding_low[:outer]):
-        return "the kernel on the matrix unit takes images of two dimensions"
+        return "the kernel takes images of two dimensions"
     for name, size, part, whole in (
         ("row_block", schedule.row_block, schedule.row_tiles, shape.output_rows),
         (

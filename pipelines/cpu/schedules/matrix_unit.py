@@ -149,19 +149,12 @@ class MatrixUnitSchedule(TileSchedule):
 
 
 @dataclass(frozen=True)
-class Bf16MatrixUnitSchedule(TileSchedule):
-    """That of the matrix unit's kernel for numbers of bf16, to which those of f32 are rounded.
+class Bf16TileSchedule(TileSchedule, ABC):
+    """That of a kernel for numbers of bf16, to which those of f32 are rounded.
 
     The input of a workgroup is read where it is, or lies in the L2 cache between zeros; filters are rounded
     beforehand.
     """
-
-    kind = "bf16-matrix-unit"
-
-    @property
-    def summed_block(self) -> int:
-        """Channels of a tile: these are summed by themselves, and added to those before."""
-        return TILE_CHANNELS
 
     @property
     def multiplied_type(self) -> str:
@@ -193,6 +186,18 @@ class Bf16MatrixUnitSchedule(TileSchedule):
         """Elements of a row of the input of merged taps, those that fill the last tile included."""
         columns = split_columns(shape, self.pixel_block)
         return columns * shape.input_channels + self.chunks(shape) * TILE_CHANNELS
+
+
+@dataclass(frozen=True)
+class Bf16MatrixUnitSchedule(Bf16TileSchedule):
+    """That of the matrix unit's kernel for such numbers."""
+
+    kind = "bf16-matrix-unit"
+
+    @property
+    def summed_block(self) -> int:
+        """Channels of a tile: these are summed by themselves, and added to those before."""
+        return TILE_CHANNELS
 
 
 PIXELS_WITHOUT_UNIT = 4

@@ -73,6 +73,7 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
     alone_seconds, woken_seconds = (_difference(times, name, WOKEN_DISPATCHES) for name in ("alone", "woken"))
     flops = multiply_adds(target) / times["multiply-add"]
     together_flops = threads * multiply_adds(target) / times["multiply-add together"]
+    usual = backend.default_machine
     return CpuMachine(
         name=target.cpu,
         flops=flops,
@@ -81,8 +82,10 @@ def measure_cpu(threads: int, seconds: float, progress: Callable[[float], None])
         memory_bandwidth=memory,
         shared_memory_bandwidth=max(memory, read(counts[-1], times["read together"])),
         dispatch_seconds=_difference(times, "dispatch", DISPATCHES),
-        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or backend.default_machine.wake_seconds,
+        wake_seconds=wake_seconds(alone_seconds, woken_seconds) or usual.wake_seconds,
         cores=useful_cores(together_flops / flops, threads, physical_cores()),
+        # Not measured: both rates follow the clock.
+        bf16_flops=usual.bf16_flops and usual.bf16_flops * flops / usual.flops,
     )
 
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
 from pathlib import Path
 
 import iree.winograd
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from agreement import expect_within
-from convolution_program import Program, check_together, compile_rewritten
+from convolution_program import check_together, compile_rewritten
 from host import HOST
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
@@ -28,6 +26,7 @@ from iree.winograd.pipelines.selection.candidates import convolution_shape, dire
 from iree.winograd.report.schema import LayerReport, types_text
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
+from rounded_program import RoundedProgram
 
 pytestmark = pytest.mark.this_machine
 
@@ -46,25 +45,6 @@ def unit_of_any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
         return found._replace(has_matrix_unit=features >= {"amx-tile", "amx-bf16"})
 
     monkeypatch.setattr(X86, "facts", facts)
-
-
-@dataclass(frozen=True)
-class RoundedProgram(Program):
-    """A convolution of numbers of f32 that are rounded to bf16, whose products are exact in f32.
-
-    The unit and vectors add two products at a time, each sum rounded, to sums of 32 channels.
-    """
-
-    def bound(self) -> float:
-        return super().bound() + prod(self.kernel) * self.channels * 2.0**-23
-
-    def expected(
-        self, image: npt.NDArray[np.float32], filters: npt.NDArray[np.float32], bias: npt.NDArray[np.float32]
-    ) -> npt.NDArray[np.float64]:
-        rounded = (
-            torch.from_numpy(each.copy()).to(torch.bfloat16).float().numpy() for each in (image, filters)
-        )
-        return super().expected(*rounded, bias)
 
 
 def direct(

@@ -1,0 +1,112 @@
+"""The CPU kernel on vectors of pairs of bf16 (AVX512_BF16): the direct convolution, with sums in f32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.cpu.processor.bf16_pairs import add_pair_products, load_pairs, load_same_pair
+from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    PAIR_BYTES,
+    ROW_BYTES,
+    TILE_BYTES,
+    TILE_CHANNELS,
+    TILE_LANES,
+)
+from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
+from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.control_flow import loop_carried, named
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Work
+
+from .bf16_tiled import Bf16TiledKernel, address_of
+from .store import RegisterBlockStore
+from .tiled import PlacedBlock, TiledInput
+
+
+@dataclass(frozen=True)
+class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
+    """One kernel on vectors: sums stay in registers from the first tap to the last.
+
+    A pair of neighbouring channels of a pixel is multiplied with a vector of pairs of filters.
+    """
+
+    def emit(
+        self,
+        work: Work,
+        image: Buffer,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: VectorEpilogue,
+    ) -> None:
+        """Emits the work of one workgroup at the insertion point.
+
+        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
+        """
+        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
+        with named("first_output"):
+            outputs = self._outputs(work.workgroup[0])
+        rows = self._rows(image, outputs)
+        store = RegisterBlockStore.of(
+            output,
+            epilogue,
+            (self.schedule.tile_pixels, self.schedule.channel_tiles, TILE_LANES),
+            self.shape.element_types.accumulator_type,
+            channels=self.shape.output_channels,
+        )
+
+        def compute(placed: PlacedBlock) -> None:
+            sums = self._sums(rows, filters, placed)
+            position = self._position(outputs, placed.row, placed.pixel)
+            channel = self.blocks.first(placed.channel_block)
+            store.emit(sums, outputs.number, position, channel, placed.pixel)
+
+        self._emit_passes(work.workgroup, lambda channel_block: None, compute)
+
+    def _sums(self, rows: TiledInput, filters: Buffer, placed: PlacedBlock) -> list[ir.Value]:
+        """Emits the sums of a register block: pixel by pixel, vectors of neighbouring output channels."""
+        schedule, accumulator = self.schedule, self.shape.element_types.accumulator_type
+        panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
+        tiles, first = address_of(filters) + panel, self._first_input(rows, placed)
+        whole, rest = divmod(self._merged * self.shape.input_channels, TILE_CHANNELS)
+
+        def add_tap(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            begin = first + self._tap_distance(rows, tap)
+
+            def add_chunk(chunk: Index, sums: list[ir.Value], pairs: int = TILE_LANES) -> list[ir.Value]:
+                step = tap * self._chunks + chunk
+                self._fetch_filters(filters, placed, step)
+                tile = tiles + step * (schedule.channel_tiles * TILE_BYTES)
+                return self._add_pairs(sums, begin + chunk * rows.chunk, self._pixel_step(rows), tile, pairs)
+
+            if whole:
+                sums = loop_carried(whole, 1, sums, add_chunk, "chunk")
+            return add_chunk(Index(whole), sums, ceil_div(rest, 2)) if rest else sums
+
+        return loop_carried(self._taps, 1, schedule.product.zeros(accumulator), add_tap, "tap")
+
+    def _add_pairs(
+        self, sums: list[ir.Value], row: Index, pixel_step: int, tiles: Index, pairs: int
+    ) -> list[ir.Value]:
+        """Emits the adding of the products of so many pairs of channels of each pixel."""
+        pixels, vectors = self.schedule.tile_pixels, self.schedule.channel_tiles
+
+        def add_pair(pair: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            with named("filter"):
+                filters = [load_pairs(tiles + (v * TILE_BYTES + pair * ROW_BYTES)) for v in range(vectors)]
+            added = []
+            for pixel in range(pixels):
+                with named("element"):
+                    element = load_same_pair(row + (pair * PAIR_BYTES + pixel * pixel_step))
+                with named("sum"):
+                    for v, each in enumerate(filters):
+                        added.append(add_pair_products(sums[pixel * vectors + v], element, each))
+            return added
+
+        return loop_carried(pairs, 1, sums, add_pair, "pair")
+
+    @property
+    def _takes_channels(self) -> bool:
+        return self.shape.input_channels % 2 == 0 and self._merged == 1
