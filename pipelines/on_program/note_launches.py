@@ -74,9 +74,10 @@ class NoteLaunches:
 
     IREE's runtime takes about 5 us of its caller's time for each kernel of a call, since it gives CUDA one
     after the other. After IREE's phase `hal` a function of known sizes allocates its results and temporaries,
-    and executes a command buffer that was recorded when the program was loaded. What that holds is noted in
-    the function's reflection, for whoever makes a CUDA graph of it (`LaunchList`), and a function is added
-    that returns the memory of the program's constants. A function of another form has no note.
+    and executes a command buffer that was recorded when the program was loaded, maybe behind a copy of a
+    constant. What that holds is noted in the function's reflection, for whoever makes a CUDA graph of it
+    (`LaunchList`), and a function is added that returns the memory of the program's constants. A function of
+    another form has no note.
 
         util.global private @weights : !hal.buffer
         util.func private @recorded() -> !hal.command_buffer {
@@ -226,6 +227,13 @@ class _Function:
                 )
             case "hal.device.queue.execute.indirect":
                 self._stages += self._execute(operation)
+            case "hal.device.queue.copy":
+                source, source_offset, target, target_offset, length = operation.operands[-5:]
+                places = (
+                    self._place(source, _number(source_offset)),
+                    self._place(target, _number(target_offset)),
+                )
+                self._stages.append((Copy(*places, _number(length)),))
             case name if name not in _WITHOUT_EFFECT:
                 raise _OtherFormError
 

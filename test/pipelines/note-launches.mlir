@@ -4,6 +4,7 @@
 // holds the kernels in stages, and where results lie. Constants are returned by a function of their own.
 // CHECK-LABEL: util.func public @network
 // CHECK-SAME: winograd.launches = "{\22stages\22:
+// CHECK-SAME: \22copy\22,[\22constant\22,0,0],[\22allocation\22,0,0],64
 // CHECK-SAME: \22launch\22,\22conv\22,[8,2,1],
 // CHECK-SAME: \22argument\22,0,0],[\22constant\22,0,128],[\22allocation\22,0,64
 // CHECK-SAME: [7]],[\22fill\22,[\22allocation\22,0,0],64,255,1
@@ -70,12 +71,15 @@ module {
     %encoding = hal.encoding_type<dense_row_major> : i32
     %device = util.global.load immutable @device : !hal.device
     %recorded = util.global.load immutable @recorded : !hal.command_buffer
+    %weights = util.global.load immutable @weights : !hal.buffer
     %none = util.null : !hal.fence
     %buffer = hal.buffer_view.buffer<%arg0 : !hal.buffer_view> : !hal.buffer
     %fence = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
     %result = hal.device.queue.alloca<%device : !hal.device> affinity(%c-1_i64) wait(%none) signal(%fence) pool(%c0_i64) type(%memory_type) usage(%usage) flags("None") : !hal.buffer{%c192}
+    %copied = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
+    hal.device.queue.copy<%device : !hal.device> affinity(%c-1_i64) wait(%fence) signal(%copied) source(%weights : !hal.buffer)[%c0] target(%result : !hal.buffer)[%c0] length(%c64) flags("None")
     %done = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
-    hal.device.queue.execute.indirect<%device : !hal.device> affinity(%c-1_i64) wait(%fence) signal(%done) commands(%recorded) bindings([
+    hal.device.queue.execute.indirect<%device : !hal.device> affinity(%c-1_i64) wait(%copied) signal(%done) commands(%recorded) bindings([
       (%buffer : !hal.buffer)[%c0, %c64],
       (%result : !hal.buffer)[%c0, %c192]
     ]) flags("None")
