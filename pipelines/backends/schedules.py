@@ -46,7 +46,7 @@ def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
         if name not in known:
             raise ValueError(f"a {kind} schedule has no {name!r}")
         hint = get_type_hints(schedule)[name]
-        wanted, article = (str, "a string") if hint == str | None else (int, "an integer")
+        wanted, article = (str, "a string") if hint in (str, str | None) else (int, "an integer")
         if type(value) is not wanted and hint is not bool:
             raise ValueError(f"{name} of a {kind} schedule must be {article}, not {value!r}")
     try:

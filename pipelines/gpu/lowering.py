@@ -23,12 +23,14 @@ from iree.winograd.pipelines.gpu.elementwise_lowering import lowered_elementwise
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.kernels.weight_gradient import MultiplyAddTileProductKernel
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
+from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
@@ -39,6 +41,7 @@ from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, 
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -150,6 +153,10 @@ def _multiply_add(launcher: Launcher, group: ConvolutionGroup, schedule: GemmSch
     return ProductLowering(launcher, group, product)
 
 
+def _gemv(launcher: Launcher, group: ConvolutionGroup, schedule: GemvSchedule) -> ConvolutionLowering:
+    return ProductLowering(launcher, group, GemvProduct(GemvPacking(group.shape, schedule)))
+
+
 def _split(launcher: Launcher, group: ConvolutionGroup, schedule: WarpSchedule) -> ConvolutionLowering:
     packing = SplitPacking(group.shape, schedule)
     return ProductLowering(launcher, group, SplitProduct(packing, schedule))
@@ -191,6 +198,7 @@ LOWERINGS: Mapping[
 ] = MappingProxyType(
     {
         GemmSchedule: _multiply_add,
+        GemvSchedule: _gemv,
         MfmaGemmSchedule: _multiply_add,
         SplitSchedule: _split,
         CooperativeSchedule: _split,

@@ -15,12 +15,14 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import GEMV_COLUMNS, MAX_GEMV_ROWS, GemvSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import (
     MATRIX_TERMS,
@@ -51,6 +53,7 @@ from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
+from .gemv_cost import gemv_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
@@ -191,6 +194,10 @@ UNROLLED_BLOCKS = 2
 RESIDENT_WORKGROUPS = 8
 """Of the smallest, for each multiprocessor: enough to hide each other's latency."""
 REDUCTION_PARTS = (2, 4, 8, 16)
+GEMV_ROWS = (1, 2, 4, MAX_GEMV_ROWS)
+"""Of a block, all rows of a layer."""
+GEMV_WORKGROUPS = (1, 2, 4)
+"""For each multiprocessor."""
 TILE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """That the tiles of all images are summed in."""
 MATRIX_GRADIENT_BLOCKS = ((64, 64, 32, 32), (32, 32, 16, 16))
@@ -205,11 +212,12 @@ def default_schedules(
 
     The fastest comes first. Raises ValueError where none fits.
     """
-    fastest: dict[tuple[int, int | None], GpuSchedule] = {}
+    fastest: dict[tuple[int, int | None, str | None], GpuSchedule] = {}
     for schedule in sorted(
         schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
     ):
-        fastest.setdefault((schedule.matrix_products, schedule.summed_block), schedule)
+        arithmetic = schedule.matrix_products, schedule.summed_block, schedule.multiplied_type
+        fastest.setdefault(arithmetic, schedule)
     if not fastest:
         raise ValueError(f"no schedule keeps the limits of {target}")
     return tuple(fastest.values())
@@ -224,6 +232,7 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
         return
     yield from gemm_schedules(shape, target, machine)
+    yield from gemv_schedules(shape, target, machine)
     yield from matrix_schedules(shape, target, machine)
     yield from _fused(shape, target, machine)
     yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
@@ -258,6 +267,26 @@ def _spills_unrolled(shape: ConvolutionShape, target: GpuTarget, schedule: GemmS
     blocks = ceil_div(shape.reduction, schedule.block_reduction)
     has_few_registers = target.residency_attribute is not None and schedule.threads >= MANY_THREADS
     return has_few_registers and blocks == UNROLLED_BLOCKS and schedule.sums >= MANY_SUMS
+
+
+def gemv_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemvSchedule]:
+    """Those of few rows whose numbers are of half precision, as the matrix's are.
+
+    The reduction is split into parts that are as long as each other, but for the last one.
+    """
+    if shape.exact_type is None or shape.tiles is None or not GemvSchedule.suits(shape):
+        return
+    rows = next(each for each in GEMV_ROWS if shape.tiles <= each)
+    whole = GemvSchedule(rows, GEMV_COLUMNS, multiplied_type=shape.exact_type)
+    if kernel_misfit(shape, target, whole) is not None:
+        return
+    steps, columns = (
+        ceil_div(shape.reduction, whole.block_reduction),
+        ceil_div(shape.group_outputs, GEMV_COLUMNS),
+    )
+    wanted = (ceil_div(each * machine.multiprocessors, columns) for each in GEMV_WORKGROUPS)
+    parts = {ceil_div(steps, ceil_div(steps, min(each, steps))) for each in wanted}
+    yield from (replace(whole, reduction_parts=each) for each in sorted(parts))
 
 
 def _gemm_blocks(target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:
@@ -474,6 +503,11 @@ def _of_warpgroups(
     return with_output_seconds(packing, {"products": products}, machine)
 
 
+def _of_gemv(shape: ConvolutionShape, schedule: GemvSchedule, machine: GpuMachine) -> Mapping[str, float]:
+    packing = GemvPacking(shape, schedule)
+    return with_output_seconds(packing, {"products": gemv_seconds(packing, machine)}, machine)
+
+
 def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> _StageSeconds:
     """Those of separate kernels, which pass each other what is packed so."""
     return lambda shape, schedule, machine: gemm_seconds(packing(shape, schedule), machine)
@@ -490,6 +524,7 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
         GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
         MfmaGemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
+        GemvSchedule: _with_filters(_of_gemv, filter_seconds),
         SplitSchedule: _SPLIT_SECONDS,
         CooperativeSchedule: _SPLIT_SECONDS,
         MfmaSchedule: _SPLIT_SECONDS,

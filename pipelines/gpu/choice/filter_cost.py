@@ -9,6 +9,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -27,7 +28,7 @@ FILTER_THREADS = 128
 
 
 def filter_seconds(
-    shape: ConvolutionShape, schedule: GemmSchedule | FusedSchedule, machine: GpuMachine
+    shape: ConvolutionShape, schedule: GemmSchedule | GemvSchedule | FusedSchedule, machine: GpuMachine
 ) -> float:
     """Seconds of the kernel that transforms and packs filters in each call, and of its launch.
 

@@ -17,7 +17,7 @@ from iree.winograd.passes.match.element_types import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MatrixUnit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS, MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import SPLIT_PRODUCTS
 from iree.winograd.pipelines.gpu.schedules.product import ProductSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -134,11 +134,12 @@ def split_products_are_faster(unit: MatrixUnit, machine: GpuMachine) -> bool:
 
 
 def product_rate(
-    schedule: GemmSchedule | MatrixSchedule | GpuWeightGradientSchedule, machine: GpuMachine
+    schedule: GemmSchedule | ProductSchedule | GpuWeightGradientSchedule, machine: GpuMachine
 ) -> float:
     """Operations per second that a product by `schedule` reaches on full multiprocessors.
 
-    Raises ValueError for one on matrix units where their rate isn't known.
+    Raises ValueError for one on matrix units where their rate isn't known, and KeyError for one that reads
+    all of its operands once.
     """
     return _PRODUCT_RATES[type(schedule)](schedule, machine)
 

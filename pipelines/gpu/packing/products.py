@@ -22,6 +22,7 @@ from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 
 from .convolution import ConvolutionPacking
@@ -31,7 +32,7 @@ from .convolution import ConvolutionPacking
 class ProductPacking(ConvolutionPacking, ABC):
     """The sizes of a convolution's products, whole blocks of a schedule; each kind orders its operands."""
 
-    schedule: GemmSchedule | MatrixSchedule
+    schedule: GemmSchedule | GemvSchedule | MatrixSchedule
 
     @property
     def channel_quads(self) -> int:

@@ -19,6 +19,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradi
 from .columns import ColumnsSchedule, GpuDepthwiseSchedule, GroupedSchedule
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
+from .gemv import MAX_GEMV_ROWS, GemvSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
@@ -29,7 +30,9 @@ from .weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 
-GpuSchedule = GemmSchedule | MatrixSchedule | FusedSchedule | ColumnsSchedule | GpuWeightGradientSchedule
+GpuSchedule = (
+    GemmSchedule | GemvSchedule | MatrixSchedule | FusedSchedule | ColumnsSchedule | GpuWeightGradientSchedule
+)
 
 
 def fits(schedule: GpuSchedule, target: GpuTarget, types: ElementTypes = F32) -> bool:
@@ -93,6 +96,13 @@ def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTar
         return "the target's compiler can't be told in which order steps are"
     is_gathered = shape.input_channels_first and shape.transform_size == 1
     return "neighbouring threads read neighbouring channels" if is_gathered else None
+
+
+def _gemv_misfit(schedule: GemvSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if not schedule.suits(shape):
+        return f"{schedule} is for pointwise layers of at most {MAX_GEMV_ROWS} rows of whole quads"
+    # Vulkan has no vectors of eight, and nobody measured others.
+    return _unit_misfit(schedule, MMA, target)
 
 
 def _mfma_gemm_misfit(
@@ -180,6 +190,7 @@ _GRADIENT = "the gradient of a filter"
 SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
     {
         GemmSchedule: ScheduleKind(_CONVOLUTION, _gemm_misfit),
+        GemvSchedule: ScheduleKind(_CONVOLUTION, _gemv_misfit),
         MfmaGemmSchedule: ScheduleKind(_CONVOLUTION, _mfma_gemm_misfit),
         SplitSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         CooperativeSchedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),

@@ -30,6 +30,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "b32": np.uint32,
     "u32": np.uint32,
     "s32": np.int32,
+    "f16": np.float16,
     "f32": np.float32,
     "b64": np.uint64,
     "u64": np.uint64,
@@ -91,7 +92,7 @@ class Kernel:
         parameters = tuple(re.findall(r"(\w+_param_\d+)", found[1]))
         return Kernel(parameters, int(found[2]), tuple(instructions), labels)
 
-    def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, int]]) -> None:
+    def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, ...]]) -> None:
         """Runs some workgroups on arrays, those that it writes to changed in place."""
         for workgroup in workgroups:
             _Workgroup(self, arguments, workgroup).run()
@@ -105,7 +106,7 @@ def _parsed(line: str) -> Instruction:
 
 
 class _Workgroup:
-    def __init__(self, kernel: Kernel, arguments: Sequence[Array], number: tuple[int, int]) -> None:
+    def __init__(self, kernel: Kernel, arguments: Sequence[Array], number: tuple[int, ...]) -> None:
         self.kernel, self.number = kernel, number
         self.shared = np.full(1 << 18, 0xFF, np.uint8)
         self.buffers = [each.reshape(-1).view(np.uint8) for each in arguments]
@@ -175,7 +176,7 @@ class _Warp:
         if operand.startswith("%tid.x"):
             return (np.arange(LANES) + self.number * LANES).astype(wanted)
         if operand.startswith("%ctaid."):
-            return np.full(LANES, self.workgroup.number["xy".index(operand[-1])]).astype(wanted)
+            return np.full(LANES, self.workgroup.number["xyz".index(operand[-1])]).astype(wanted)
         if operand.startswith("%"):
             found = self.registers[operand]
             return found if found.dtype == wanted else found.view(wanted)
@@ -292,13 +293,27 @@ class _Warp:
             self.write(each.operands[0], (one * other + addend).astype(np.float32), active)
 
     def do_mov(self, each: Instruction, active: Array) -> None:
-        self.write(each.operands[0], self.value(each.operands[1], each.opcode[-1]).copy(), active)
+        parts = [re.findall(r"%\w+", operand) for operand in each.operands]
+        if len(parts[0]) > 1:
+            found = self.value(each.operands[1], each.opcode[-1])
+            halves = np.ascontiguousarray(found).view(np.uint16).reshape(LANES, -1)
+            for i, target in enumerate(parts[0]):
+                self.write(target, halves[:, i].copy(), active)
+        elif len(parts[1]) > 1:
+            halves = np.stack([self.value(source, "u16") for source in parts[1]], 1)
+            self.write(each.operands[0], halves.view(_TYPES[each.opcode[-1]])[:, 0], active)
+        else:
+            self.write(each.operands[0], self.value(each.operands[1], each.opcode[-1]).copy(), active)
 
     def do_cvta(self, each: Instruction, active: Array) -> None:
         self.do_mov(each, active)
 
     def do_cvt(self, each: Instruction, active: Array) -> None:
         to, source = each.opcode[-2:]
+        if to == "f16x2":
+            high, low = (self.value(operand, source).astype(np.float16) for operand in each.operands[1:])
+            self.write(each.operands[0], np.stack([low, high], 1).view(np.uint32)[:, 0], active)
+            return
         value = self.value(each.operands[1], source)
         rounding = next((_ROUNDINGS[part] for part in each.opcode if part in _ROUNDINGS), None)
         with np.errstate(all="ignore"):

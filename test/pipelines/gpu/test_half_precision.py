@@ -79,6 +79,8 @@ MULTIPLIED: dict[str, Layer] = {
     "grouped and dilated": (convolution(128, 128, 3, padding=2, dilation=2, groups=2), (2, 128, 19, 17)),
     "blocks of 160 columns": (convolution(128, 320, 3, padding=1), (2, 128, 65, 63)),
     "fully connected": (linear(512, 1000), (32, 512)),
+    "fully connected, few rows": (linear(520, 1004), (3, 520)),
+    "fully connected, a row": (linear(4096, 4096), (1, 4096)),
 }
 """What is multiplied on matrix units where there are some, larger than the others."""
 

@@ -1,0 +1,178 @@
+"""Products of few rows and a matrix of half precision: by what the text of their kernels says.
+
+`test_half_precision.py` checks their results where there is a GPU of NVIDIA.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+from agreement import expect_within
+from iree.winograd.dialect.algebra.bf16 import bf16_bits
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
+from iree.winograd.pipelines.emission.filter_layout import FilterLayout
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import BATCH, Sizes
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules, stage_seconds
+from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.kernels.gemv import GemvFilterKernel
+from iree.winograd.pipelines.gpu.kernels.transforms import OutputTransformKernel
+from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from ptx_interpreter import Kernel
+from ptxas import spilled_bytes
+from scheduled_program import HOPPER
+from wide import wide
+
+AMPERE = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
+MACHINE = default_gpu_machine("sm_80")
+HOPPER_MACHINE = default_gpu_machine("sm_90a")
+ROWS, CHANNELS, COLUMNS = 3, 72, 260
+
+Array = npt.NDArray[Any]
+
+
+def layer(rows: int, channels: int, columns: int, types: str) -> ConvolutionShape:
+    problem = ConvolutionProblem.parse(
+        f"1x1x{rows}x{channels}->{columns} kernel 1x1 stride 1x1 dilation 1x1 "
+        f"padding 0x0 0x0 groups 1 {types}"
+    )
+    return ConvolutionShape.decomposed(problem, decompose((1, 1), (1, 1), part_size=(1, 1)))
+
+
+def halves(type_: str) -> str:
+    return f"f32, operands of {type_}, result of {type_}"
+
+
+@pytest.mark.parametrize("type_", ["f16", "bf16"])
+@pytest.mark.parametrize(("channels", "columns"), [(25088, 4096), (4096, 4096)])
+def test_vgg_at_one_image_takes_little_more_than_its_matrices(
+    channels: int, columns: int, type_: str
+) -> None:
+    of = layer(1, channels, columns, halves(type_))
+    chosen = default_schedules(of, HOPPER, HOPPER_MACHINE)[0]
+    assert isinstance(chosen, GemvSchedule) and chosen.product_type == type_
+    assert chosen.keeps_operands(type_, are_transformed=False)
+    seconds = stage_seconds(of, chosen, HOPPER_MACHINE)
+    matrix = 2 * channels * columns
+    assert seconds["products"] <= 3e-6 + 1.05 * matrix / HOPPER_MACHINE.bandwidth(matrix)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        layer(9, 512, 512, halves("f16")),
+        layer(1, 512, 512, "f32"),
+        layer(1, 510, 512, halves("f16")),
+    ],
+    ids=["nine rows", "f32", "no whole quads"],
+)
+def test_other_layers_have_none(other: ConvolutionShape) -> None:
+    assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
+
+
+def test_schedules_are_for_few_rows_of_nvidias_gpus() -> None:
+    schedule = GemvSchedule(1, 256, multiplied_type="bf16", reduction_parts=3)
+    assert schedule_from_record(schedule_record(schedule)) == schedule
+    of = layer(1, 512, 512, halves("bf16"))
+    assert kernel_misfit(of, AMPERE, schedule) is None
+    assert "no matrix units" in (kernel_misfit(of, replace(AMPERE, matrix_unit=None), schedule) or "")
+    assert "at most 8 rows" in (kernel_misfit(layer(9, 512, 512, "f32"), AMPERE, schedule) or "")
+    for sizes, type_, message in (
+        ((9, 256), "f16", "block_rows must be at most 8, not 9"),
+        ((1, 128), "f16", "block_columns must be 256, not 128"),
+        ((1, 256), "f32", "multiplied_type must be f16 or bf16, not f32"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            GemvSchedule(*sizes, multiplied_type=type_)
+
+
+def program(type_: str, rows: int, channels: int, columns: int) -> str:
+    image, weights = f"tensor<1x1x{rows}x{channels}x{type_}>", f"tensor<1x1x{channels}x{columns}x{type_}>"
+    out = f"tensor<1x1x{rows}x{columns}x{type_}>"
+    return f"""func.func @main(%x: {image}, %w: {weights}) -> {out} {{
+      %zero = arith.constant 0.0 : {type_}
+      %e = tensor.empty() : {out}
+      %z = linalg.fill ins(%zero : {type_}) outs(%e : {out}) -> {out}
+      %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : {image}, {weights}) outs(%z : {out}) -> {out}
+      return %r : {out}
+    }}"""
+
+
+def of_type(numbers: Array, type_: str) -> tuple[Array, Array]:
+    """Rounded to a type as they are in memory, and as float64."""
+    if type_ == "f16":
+        stored = numbers.astype(np.float16)
+        return stored, stored.astype(np.float64)
+    bits = np.asarray(bf16_bits(numbers.astype(np.float32)))
+    return bits, read(bits, type_)
+
+
+def read(stored: Array, type_: str) -> Array:
+    if type_ == "f16":
+        return stored.view(np.float16).astype(np.float64)
+    return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def kernels_of(text: str, folder: Path) -> tuple[dict[str, Kernel], Schedule]:
+    """By the stage that their names say, and the schedule that was chosen."""
+    report, flags = folder / "report.json", [f"--iree-hal-dump-executable-files-to={folder}"]
+    iree.winograd.compile(text, target="cuda:sm_80", strict=True, flags=flags, report=report)
+    (told,) = json.loads(report.read_text())["layers"]
+    assert set(spilled_bytes(folder, "sm_80").values()) == {0}
+    (ptx,) = (path.read_text() for path in folder.glob("*.ptx"))
+    names = re.findall(r"\.entry (winograd_(\w+?)_\w+)\(", ptx)
+    kernels = {stage: Kernel.parsed(ptx, name) for name, stage in names}
+    return kernels, schedule_from_record(told["candidates"][told["chosen"]]["schedule"])
+
+
+def grid(*extents: Index) -> Iterator[tuple[int, ...]]:
+    return itertools.product(*(range(each.known or 0) for each in extents))
+
+
+@pytest.mark.parametrize("type_", ["bf16", *wide(["f16"])])
+def test_sums_are_those_of_f32(type_: str, tmp_path: Path) -> None:
+    """Whatever the matrix's padding holds, and lies behind the rows."""
+    generator = np.random.default_rng(0)
+    rows, exact_rows = of_type(generator.standard_normal((ROWS, CHANNELS)), type_)
+    _, exact_matrix = of_type(generator.standard_normal((CHANNELS, COLUMNS)), type_)
+    kernels, schedule = kernels_of(program(type_, ROWS, CHANNELS, COLUMNS), tmp_path)
+    assert set(kernels) == {"filter", "products", "output"}
+    of = layer(ROWS, CHANNELS, COLUMNS, halves(type_))
+    assert isinstance(schedule, GemvSchedule)
+    packing = GemvPacking(of, schedule)
+    # What kernels pass to each other lies in one array, at places that IREE chose.
+    between = np.full(1 << 18, np.nan, np.float32)
+    result = np.zeros((ROWS, COLUMNS), np.uint16)
+    grids = (GemvFilterKernel(packing, FilterLayout((0, 1, 2, 3), False)), OutputTransformKernel(packing))
+    of_filter, of_output = (grid(*each.workgroups(Sizes({BATCH: Index(1)}))) for each in grids)
+    # IREE widened it.
+    matrix = exact_matrix.astype(np.float32)
+    kernels["filter"].run([matrix, between], of_filter)
+    assert packing.pack_filters(matrix[None]).tobytes() in between.tobytes()
+    blocks = packing.padded_filters // schedule.block_columns
+    of_products = grid(Index(1), Index(blocks), Index(schedule.reduction_parts))
+    kernels["products"].run([rows, between, between], of_products)
+    kernels["output"].run([between, result], of_output)
+    exact, magnitudes = exact_rows @ exact_matrix, np.abs(exact_rows) @ np.abs(exact_matrix)
+    # One rounding of f32 for each product, and one to half precision.
+    bits = {"f16": 11, "bf16": 8}[type_]
+    bound = 2.0**-bits * np.abs(exact) + CHANNELS * 2.0**-24 * magnitudes
+    expect_within(read(result, type_), exact, bound)
