@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -57,6 +58,18 @@ ACTIVATIONS = {
     %finished = arith.divf %product, %six : f32""",
         lambda values: values * np.clip(values + 3, 0, 6) / 6,
         1.5,
+    ),
+    "gelu": Activation(
+        """%half = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %root = arith.constant 0.7071067811865476 : f32
+    %scaled = arith.mulf %biased, %root : f32
+    %error = math.erf %scaled : f32
+    %sum = arith.addf %error, %one : f32
+    %part = arith.mulf %sum, %half : f32
+    %finished = arith.mulf %biased, %part : f32""",
+        lambda values: values / 2 * (1 + np.vectorize(math.erf)(values / math.sqrt(2))),
+        1.13,
     ),
 }
 

@@ -11,6 +11,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_t
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+from iree.winograd.pipelines.gpu.device.numbers import DEVICE_NUMBERS
 
 
 class LastKernel(Protocol):
@@ -47,5 +48,6 @@ class FinishingKernel:
     def emit(self, work: Work, *buffers: GlobalBuffer) -> None:
         """Emits the kernel; the buffers are its operands, the epilogue's, and the output."""
         *inputs, output = buffers
-        epilogue = VectorEpilogue(self.transform, inputs[self.operands :])
+        operands = inputs[self.operands :]
+        epilogue = VectorEpilogue(self.transform, operands, fused_multiply_add=True, numbers=DEVICE_NUMBERS)
         self.kernel.emit(work, *inputs[: self.operands], output, epilogue.emit)

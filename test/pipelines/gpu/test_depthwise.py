@@ -25,7 +25,7 @@ def test_agrees_with_float64(sizes: tuple[int, int, int], gpu_target: str, gpu_d
 
 
 def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: str) -> None:
-    """Rows of taps are a loop, some of which read padding alone, and the last columns don't exist."""
+    """Rows of taps are a loop, and some read padding alone; the last columns don't exist; GELU follows."""
     program = ScheduledProgram(
         (15, 19),
         8,
@@ -38,6 +38,7 @@ def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: st
         low=(5, 4),
         high=(3, 2),
         groups=8,
+        activation="gelu",
         schedule=GpuDepthwiseSchedule(64, 4, columns=3),
     )
     program.check(target=gpu_target, device=gpu_device)
