@@ -50,7 +50,7 @@ def implicit_gemm_seconds(
     operations = 2 * rows * columns * packing.reduction * schedule.products
     fraction = PEAK_FRACTIONS[columns] if set(shape.strides) == {1} else STRIDED_FRACTION
     tile = operations * machine.multiprocessors / (fraction * machine.matrix_flops)
-    loaded = 4 * prod(packing.patch.extents) * shape.input_channels + 4 * rows * columns
+    loaded = 4 * prod(packing.patch.extents) * packing.patch.channels + 4 * rows * columns
     edge = schedule.channel_blocks * EDGE_SECONDS + loaded / EDGE_BYTES
     rounds = ceil_div(packing.column_blocks * schedule.walking_workgroups, machine.multiprocessors)
     computed = BEGIN_SECONDS + rounds * most * (active * tile + edge)

@@ -216,8 +216,11 @@ class LoadedPatches(Patches):
                 for each, size in zip(at, self._patch.input_plane, strict=True)
             ]
             channel = (quad + position.block * self._patch.channel_quads) * QUAD
-            offset = self._image.offset([image, *inside, channel])
             remaining = Index(self._packing.group_channels) - channel
+            if self._patch.channels - self._packing.group_channels >= QUAD:
+                exists = exists & Index(0).less_than(remaining)
+                channel = channel.minimum(self._packing.group_channels - 1) // QUAD * QUAD
+            offset = self._image.offset([image, *inside, channel])
             quads.append(self._image.load_first(offset, remaining, exists))
         return quads
 

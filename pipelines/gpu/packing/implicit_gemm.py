@@ -37,6 +37,10 @@ class ImplicitGemmPacking(SplitPacking):
     # The reduction dimension
 
     @property
+    def channel_quads(self) -> int:
+        return self.patch.channels // QUAD
+
+    @property
     def reduction(self) -> int:
         return self.patch.reduction
 

@@ -136,7 +136,7 @@ def _implicit_gemm_misfit(
         return "tiles of images of unknown sizes have no patches"
     needed = schedule.bytes_for(shape)
     if needed is None:
-        return f"{schedule} is for direct convolutions of one group and few channels or whole sixteens"
+        return f"{schedule} is for direct convolutions of one group whose output channels are fours"
     if needed > target.shared_memory_bytes:
         return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
     return _warpgroup_products_misfit(schedule, target) or _unit_misfit(schedule, schedule.unit, target)

@@ -49,12 +49,11 @@ class Patch(ABC):
         if prod(shape.kernel_size) < prod(shape.strides):
             # Nothing reads most of what would be between its pixels.
             return None
-        if shape.input_channels % (channel_blocks * REDUCTION) == 0:
-            return ChannelPatch(shape, parts, channel_blocks, factors)
-        has_few = channel_blocks == 1 and shape.input_channels <= QUAD
-        if has_few and shape.strides[1] <= 2 and set(shape.dilations) == {1}:
-            return PixelPatch(shape, parts, channel_blocks, factors)
-        return None
+        if shape.input_channels <= QUAD:
+            is_by_pixels = channel_blocks == 1 and shape.strides[1] <= 2 and set(shape.dilations) == {1}
+            return PixelPatch(shape, parts, channel_blocks, factors) if is_by_pixels else None
+        patch = ChannelPatch(shape, parts, channel_blocks, factors)
+        return patch if patch.channels % (channel_blocks * REDUCTION) == 0 else None
 
     @property
     def holds_image(self) -> bool:
@@ -126,9 +125,14 @@ class Patch(ABC):
         """From high parts to low ones."""
 
     @property
+    def channels(self) -> int:
+        """Of all blocks, with those that are zeros."""
+        return ceil_div(self.shape.input_channels, QUAD) * QUAD
+
+    @property
     def channel_quads(self) -> int:
         """Quads of channels of a block."""
-        return ceil_div(self.shape.input_channels, self.channel_blocks * QUAD)
+        return self.channels // (self.channel_blocks * QUAD)
 
     @property
     def bytes(self) -> int:
@@ -163,14 +167,19 @@ class Patch(ABC):
 
 @dataclass(frozen=True)
 class ChannelPatch(Patch):
-    """Cells of eight channels of a pixel.
+    """Cells of eight channels of a pixel, those behind the image's in whole sixteens zeros.
 
     patch [part, c / 8, y, x % stride, x / stride, c % 8], multiplied in the order (tap, c)
     """
 
     @property
     def slots(self) -> int:
-        return 2 if self.holds_image and not self.shape.input_channels_first else 1
+        has_zeros = self.channels != self.shape.input_channels
+        return 2 if self.holds_image and not has_zeros and not self.shape.input_channels_first else 1
+
+    @property
+    def channels(self) -> int:
+        return ceil_div(self.shape.input_channels, REDUCTION) * REDUCTION
 
     @property
     def is_pointwise(self) -> bool:
@@ -227,7 +236,7 @@ class ChannelPatch(Patch):
     @property
     def _channels(self) -> int:
         """Of a block."""
-        return self.shape.input_channels // self.channel_blocks
+        return self.channels // self.channel_blocks
 
     def places(self, row: Index, column: Index, quad: Index) -> list[Index]:
         quads = CELL // QUAD
@@ -240,14 +249,14 @@ class ChannelPatch(Patch):
 
     @property
     def reduction(self) -> int:
-        return self.shape.reduction
+        return len(self.shape.decomposition.views) * self.channels
 
     def steps(self, block: int) -> list[tuple[int, int]]:
         steps = []
         for number, (row, column) in enumerate(self.shape.decomposition.views):
             pixel = self._pixel(Index(row), Index(column)).known
             assert pixel is not None
-            first = number * self.shape.input_channels + block * self._channels
+            first = number * self.channels + block * self._channels
             for channel in range(0, self._channels, REDUCTION):
                 steps.append(((first + channel) // REDUCTION, channel // CELL * self.pair_bytes + pixel))
         return steps

@@ -37,6 +37,8 @@ PROGRAMS = [
     replace(STEM, constant_filter=False),
     replace(PLAIN, schedule=replace(SCHEDULE, summed_block=64)),
     replace(PLAIN, channels=4, schedule=replace(SCHEDULE, products=1)),
+    replace(PLAIN, channels=24),
+    replace(PLAIN, channels=13, constant_filter=False),
     replace(PLAIN, channels=32, strides=(2, 2), dynamic_batch=True, constant_filter=False),
     replace(
         PLAIN, kernel=(1, 1), low=None, high=None, outputs=20, schedule=replace(SCHEDULE, block_columns=32)
@@ -99,6 +101,8 @@ def test_blocks_of_sums_are_added_as_they_come(tmp_path: Path) -> None:
         "1x16x16x3->4 kernel 7x7 stride 2x2 dilation 1x1 padding 3x3 3x3 groups 1 f32",
         "1x8x8x4->4 kernel 5x5 stride 1x1 dilation 1x1 padding 2x2 2x2 groups 1 f32",
         f"1x8x8x1->4 {X3} 1 f32",
+        f"1x8x8x24->4 {X3} 1 f32",
+        "1x8x8x13->4 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32",
         "1x16x8x2->4 kernel 3x2 stride 2x1 dilation 1x1 padding 1x0 1x1 groups 1 f32",
     ],
 )
@@ -128,7 +132,7 @@ def test_cells_of_a_patch_are_what_a_tile_multiplies(text: str) -> None:
             first = 4 * (quad + block * patch.channel_quads)
             values = np.zeros(4)
             if inside:
-                channels = plane[y, x, first : first + 4]
+                channels = plane[y, x, first : first + 4]  # None behind the image's.
                 values[: len(channels)] = channels
             for place in patch.places(Index(row), Index(column), Index(quad)):
                 assert place.known is not None
@@ -168,12 +172,29 @@ def test_they_are_chosen_for_64_channels_and_for_images(batch: int) -> None:
             assert isinstance(fastest, ImplicitGemmSchedule)
 
 
-def test_they_are_chosen_for_strided_layers_of_few_channels() -> None:
-    """Those of more blocks of columns load patches as often: 59 us on an H200, by separate kernels 43."""
+def test_filters_of_other_counts_of_channels_are_padded_by_zeros() -> None:
+    packing = ImplicitGemmPacking(_shape(f"1x8x8x24->8 {X3} 1 f32"), SCHEDULE)
+    assert packing.reduction == 9 * 32
+    packed = packing.by_quads(np.ones((1, 9 * 24, 8)))
+    np.testing.assert_array_equal(packed[0, : 9 * 32, 0].reshape(9, 32).sum(axis=0), [9] * 24 + [0] * 8)
+    for row in range(packing.reduction):
+        (tap, _), channel = packing.offsets_of(Index(row)), row % packing.padded_channels
+        assert [each.known for each in tap] == [row // 32 // 3, row // 32 % 3]
+        assert channel == row % 32
+
+
+def test_they_are_chosen_for_strided_and_padded_layers_of_few_channels() -> None:
+    """Strided ones of more blocks of columns load patches as often: 59 us, by separate kernels 43."""
     machine = default_gpu_machine("sm_90a")
-    layers = {"112x112x64->64": True, "112x112x48->48": True, "56x56x64->128": False}
+    layers = {
+        f"112x112x64->64 {X3_STRIDED}": True,
+        f"112x112x48->48 {X3_STRIDED}": True,
+        f"56x56x64->128 {X3_STRIDED}": False,
+        f"112x112x24->24 {X3}": True,
+        f"56x56x40->160 {X3}": True,
+    }
     for layer, is_chosen in layers.items():
-        problem = ConvolutionProblem.parse(f"32x{layer} {X3_STRIDED} 1 f32")
+        problem = ConvolutionProblem.parse(f"32x{layer} 1 f32")
         candidates = predict(problem, GpuSearchSpace(HOPPER, machine))
         accurate = (each for each in candidates if not each.rounds_operands)
         fastest = min(accurate, key=lambda each: each.predicted_seconds)
@@ -198,8 +219,8 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
     ("text", "reason"),
     [
         (f"4x14x14x64->64 {X3} 2 f32", "one group"),
-        (f"4x14x14x24->64 {X3} 1 f32", "few channels or whole sixteens"),
-        (f"4x14x14x64->62 {X3} 1 f32", "few channels or whole sixteens"),
+        (f"4x14x14x64->62 {X3} 1 f32", "output channels are fours"),
+        ("4x16x16x3->64 kernel 4x4 stride 4x4 dilation 1x1 padding 0x0 0x0 groups 1 f32", "one group"),
         (f"4x14x14x256->64 {X3} 1 f32", "the target has fewer"),
         ("4x14x14x64->64 kernel 1x1 stride 2x2 dilation 1x1 padding 0x0 0x0 groups 1 f32", "one group"),
         ("4x14x64->64 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", "one group"),
