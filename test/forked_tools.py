@@ -1,4 +1,4 @@
-"""Tools in Python that start at once: forks of one process, which has imported what they need.
+"""Tools in Python that start at once: forks of one process, which has imported what they may need.
 
     python forked_tools.py SOCKET MODULE:FUNCTION ARGUMENTS...
 
@@ -24,17 +24,18 @@ CRASHED = 134
 _servers: list[object] = []
 
 
-def command(python: str, entry_points: list[str]) -> str:
+def command(python: str, entry_points: list[str], modules: list[str]) -> str:
     """What an entry point and arguments are written behind, as long as this process runs.
 
+    `modules` are those that the tools import only when they come to need them, packages with all in them.
     Elsewhere than on Linux a fork of a process that has loaded libraries isn't safe: each tool imports anew.
     """
-    address = _start(python, entry_points) if sys.platform == "linux" else "-"
+    address = _start(python, entry_points, modules) if sys.platform == "linux" else "-"
     return f"{python} {'-I -S ' if address != '-' else ''}{os.path.abspath(__file__)} {address}"
 
 
-def _start(python: str, entry_points: list[str]) -> str:
-    """Start a process that imports `entry_points`, and ends with this one; returns its socket."""
+def _start(python: str, entry_points: list[str], modules: list[str]) -> str:
+    """Start a process that imports those, and ends with this one; returns its socket."""
     import subprocess
     import tempfile
 
@@ -44,7 +45,8 @@ def _start(python: str, entry_points: list[str]) -> str:
         # Who connects before all is imported waits.
         listener.listen(socket.SOMAXCONN)
         descriptor = listener.fileno()
-        server = f"import forked_tools; forked_tools.serve({descriptor}, {address!r}, {entry_points!r})"
+        arguments = f"{descriptor}, {address!r}, {entry_points!r}, {modules!r}"
+        server = f"import forked_tools; forked_tools.serve({arguments})"
         environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
         process = subprocess.Popen(
             [python, "-c", server], stdin=subprocess.PIPE, pass_fds=[descriptor], env=environment
@@ -54,7 +56,7 @@ def _start(python: str, entry_points: list[str]) -> str:
     return address
 
 
-def serve(descriptor: int, address: str, entry_points: list[str]) -> None:
+def serve(descriptor: int, address: str, entry_points: list[str], modules: list[str]) -> None:
     """Fork for every connection to the socket `descriptor`, until standard input ends."""
     import gc
     import select
@@ -62,6 +64,8 @@ def serve(descriptor: int, address: str, entry_points: list[str]) -> None:
     import signal
 
     functions = {each: _imported(each) for each in entry_points}
+    for module in modules:
+        _import_all(module)
     # Forks share what they don't write to.
     gc.collect()
     gc.freeze()
@@ -84,6 +88,16 @@ def _imported(entry_point: str) -> Callable[[], object]:
 
     module, _, function = entry_point.partition(":")
     return getattr(importlib.import_module(module), function)
+
+
+def _import_all(name: str) -> None:
+    """Import a module, and where it is a package all in it."""
+    import importlib
+    import pkgutil
+
+    module = importlib.import_module(name)
+    for each in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{name}."):
+        importlib.import_module(each.name)
 
 
 def _run(connection: socket.socket, functions: dict[str, Callable[[], object]]) -> None:

@@ -24,8 +24,12 @@ tools = {
     "iree-winograd": "iree.winograd.cli:main",
     "winograd-opt": "iree.winograd.command_line.opt:main",
 }
+# MLIR imports the module of a dialect when it meets its first operation.
+dialects = ["builtin", "flow", "gpu", "hal", "iree_codegen", "llvm", "math", "nvvm", "stream", "util"]
+imported = ["iree.winograd.dialect", "iree.winograd.passes", "iree.winograd.pipelines"]
+imported += [f"iree.compiler.dialects.{dialect}" for dialect in dialects]
 # A tool's name counts where a command has it, not inside of a path.
-run = forked_tools.command(python, list(tools.values()))
+run = forked_tools.command(python, list(tools.values()), imported)
 config.substitutions += [
     (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{run} {function}") for tool, function in tools.items()
 ]
