@@ -12,8 +12,8 @@ from .cost_model import PRODUCT_LATENCY
 
 LOAD_LATENCY = 1e-6
 """Seconds from the begin of a load to its end where memory is busy."""
-MULTIPLY_ADDS = 0.5
-"""Of the peak rate, beside what widens and loads."""
+MULTIPLY_ADDS = 0.65
+"""Of the peak rate, as other products reach it."""
 
 
 def gemv_seconds(packing: GemvPacking, machine: GpuMachine) -> float:
