@@ -2,9 +2,10 @@
 
     python -m benchmarks.amd.between --output benchmarks/results/amd-between.json
 
-Each operation is between two pointwise convolutions, whose own kernels are left out: `benchmarks.amd.chosen`
-has those. Needs torch. What is missing in the file is added. The exit status is 1 where a kernel spills
-registers or leaves a SIMD less than two waves.
+Each operation is between two pointwise convolutions. Kernels of convolutions are left out, which
+`benchmarks.amd.chosen` has, but for those that read or write parts of a concatenation in their place. Needs
+torch. What is missing in the file is added. The exit status is 1 where a kernel spills registers or leaves a
+SIMD less than two waves.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import iree.winograd
 import torch
 from iree.winograd.importers.imported_model import ImportedModel
 from torch import nn
+from torch.nn import functional
 
 from benchmarks.amd.chosen import FEWEST_WAVES, kernel_facts
 from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each
+from benchmarks.amd.kernel import CompiledKernel
 from benchmarks.amd.radv import MESA, is_installed
 from benchmarks.amd.rocm import TARGETS
 from benchmarks.reduction_networks import (
@@ -48,6 +51,8 @@ class Operation:
     channels: int
     size: int
     layer: nn.Module
+    concatenates: bool = False
+    """Whether its convolutions read and write parts of larger tensors, so that their kernels count."""
 
     def imported(self) -> ImportedModel:
         """The program, with convolutions before and after the layer."""
@@ -55,6 +60,41 @@ class Operation:
         model = Between([(self.channels, self.layer)]).eval()
         image = torch.randn(_BATCH, IMAGE_CHANNELS, self.size, self.size)
         return iree.winograd.import_torch(model, image)
+
+    def own(self, kernels: Sequence[CompiledKernel]) -> list[CompiledKernel]:
+        """Those of the kernels of its program that are looked at."""
+        return [each for each in kernels if self.concatenates or not _OF_LAYERS.match(each.name)]
+
+
+class DenseBlock(nn.Module):
+    """Layers that read an image and what layers before made of it, and a transition to as many channels."""
+
+    def __init__(self, channels: int, growth: int, layers: int) -> None:
+        super().__init__()
+        widths = [channels + growth * layer for layer in range(layers + 1)]
+        self.narrow = nn.ModuleList(nn.Conv2d(width, 4 * growth, 1) for width in widths[:-1])
+        self.grow = nn.ModuleList(nn.Conv2d(4 * growth, growth, 3, padding=1) for _ in range(layers))
+        self.transition = nn.Conv2d(widths[-1], channels, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        for narrow, grow in zip(self.narrow, self.grow, strict=True):
+            image = torch.cat([image, grow(torch.relu(narrow(image)))], 1)
+        return self.transition(image)
+
+
+class SkipConnection(nn.Module):
+    """A level of a U-Net: an image beside what is made of a smaller one, by a transposed convolution."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.skip, self.deep = (nn.Conv2d(channels, channels, 3, padding=1) for _ in range(2))
+        self.up = nn.ConvTranspose2d(channels, channels, 2, stride=2)
+        self.merge = nn.Conv2d(2 * channels, channels, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        skip = torch.relu(self.skip(image))
+        deep = torch.relu(self.deep(functional.max_pool2d(skip, 2)))
+        return self.merge(torch.cat([skip, self.up(deep)], 1))
 
 
 def _softmax_of_pixels(image: torch.Tensor) -> torch.Tensor:
@@ -78,9 +118,12 @@ OPERATIONS: Mapping[str, Operation] = MappingProxyType(
         "attention of one head": Operation(128, 32, Attention(128, 32, 1)),
         "SiLU": Operation(64, 56, nn.SiLU()),
         "GELU": Operation(384, 14, nn.GELU()),
+        "dense block": Operation(64, 56, DenseBlock(64, 32, 3), concatenates=True),
+        "dense block of odd channels": Operation(30, 28, DenseBlock(30, 18, 3), concatenates=True),
+        "skip connection": Operation(64, 64, SkipConnection(64), concatenates=True),
     }
 )
-"""By name: ResNet's, EfficientNet's, ConvNeXt's and Stable Diffusion's."""
+"""By name: ResNet's, EfficientNet's, ConvNeXt's, Stable Diffusion's, DenseNet's and U-Net's."""
 
 
 def main(command_line: Sequence[str] | None = None) -> int:
@@ -103,7 +146,7 @@ def main(command_line: Sequence[str] | None = None) -> int:
                 wrong += 1
                 print(f"{row}: {compiled}", file=sys.stderr)
                 continue
-            kernels = [each for each in compiled.kernels if not _OF_LAYERS.match(each.name)]
+            kernels = OPERATIONS[name].own(compiled.kernels)
             results.add(
                 row, {"operation": name, "target": target, "kernels": list(map(kernel_facts, kernels))}
             )

@@ -80,7 +80,11 @@ class Buffer:
 
     def offset(self, indices: Sequence[IndexLike]) -> Index:
         """The element offset of a position."""
-        result = Index.of(self.origin)
+        return Index.of(self.origin) + self.distance(indices)
+
+    def distance(self, indices: Sequence[IndexLike]) -> Index:
+        """Elements from one position to another that lies so much further along each dimension."""
+        result = Index(0)
         for dimension, index in enumerate(indices):
             result = result + Index.of(index) * self.stride(dimension)
         return result

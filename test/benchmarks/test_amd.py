@@ -298,6 +298,8 @@ def test_a_page_has_the_report_and_the_kernels() -> None:
         ("1x56x56 1x1 64->256", "gfx1201"),
         ("32x14x14 3x3 256->256", "gfx90a"),
         ("32x56x56 3x3 256->256", "gfx1201"),
+        # A direct convolution, whose loop finds what of the image a view has.
+        ("1x7x7 3x3 512->512", "gfx1201"),
     ],
 )
 def test_default_choices_spill_no_registers(layer: str, target: str) -> None:

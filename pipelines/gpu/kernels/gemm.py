@@ -39,8 +39,9 @@ from .mfma_tiling import MfmaTiling
 from .products import Block, Blocks, StoreQuad, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
 
-LoadRows = Callable[[Index], list[ir.Value]]
-"""From a position along the reduction dimension to four quads there: of four rows each, or of positions."""
+LoadRows = Callable[[Index, Index], list[ir.Value]]
+"""From where a block of the reduction dimension begins, for all threads, and how far behind that a thread
+loads, to four quads there: of four rows each, or of positions."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
 _Quads = tuple[list[ir.Value], list[ir.Value]]
@@ -82,7 +83,7 @@ class MultiplyAddProduct:
         def part_rows(row: Index) -> LoadRows:
             rows = self._image_rows if self.packing.reads_image else self._packed_rows
             load = rows(left, sizes, block, row)
-            return lambda r: load(r + first)
+            return lambda r, own: load(r + first, own)
 
         emit_product(
             packing.schedule,
@@ -98,32 +99,54 @@ class MultiplyAddProduct:
         """What loads four rows of transformed inputs, from the given one of the block on."""
         del sizes
         first = left.offset([block.row_block, block.product, row, 0])
-        return lambda r: [left.load(first + r + i * left.stride(2)) for i in range(QUAD)]
+        return lambda r, own: [left.load(first + (r + own) + i * left.stride(2)) for i in range(QUAD)]
 
     def _image_rows(self, image: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
-        """What loads the inputs of four outputs, from the given one on; those past the last repeat it."""
+        """What loads the inputs of four outputs, from the given one on; those past the last repeat it.
+
+        Threads differ by where their outputs lie. What a view and its channels add to that is the same for
+        all of them where a block of the reduction has no more than one view.
+        """
         packing, shape = self.packing, SizedShape.of(self.packing.shape, sizes)
         first = block.row_block * packing.schedule.block_rows + row
         last = packing.tiles(sizes) - 1
         tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
+        step = shape.decomposition.step
+        origins = [
+            image.offset(
+                [
+                    tile.image,
+                    *(output * each for output, each in zip(tile.first_output, step, strict=True)),
+                    block.product * packing.group_channels,
+                ]
+            )
+            for tile in tiles
+        ]
+        padded_channels = packing.channel_quads * QUAD
+        is_of_one_view = padded_channels % packing.schedule.block_reduction == 0
+        together = packing.schedule.block_reduction if is_of_one_view else QUAD
 
-        def load(r: Index) -> list[ir.Value]:
+        def load(r: Index, own: Index) -> list[ir.Value]:
+            if not is_of_one_view:
+                r, own = r + own, Index(0)
             is_tap = Condition(True)
             if packing.reduction != packing.padded_reduction:
                 is_tap = r.less_than(packing.reduction)
-                r = r.minimum(packing.reduction - QUAD)
-            padded_channels = packing.channel_quads * QUAD
+                r = r.minimum(packing.reduction - together)
             view = r // padded_channels if packing.views > 1 else Index(0)
             channel = r % padded_channels if packing.views > 1 else r
             offsets = packing.view_offsets(view)
+            moved = [offset - low for offset, low in zip(offsets, shape.padding_low, strict=True)]
+            distance = image.distance([0, *moved, channel])
             quads = []
-            for tile in tiles:
-                origin = (Index(0),) * shape.decomposition.spatial_rank
-                position, exists = clamped_element(input_positions(shape, tile, offsets), origin)
-                offset = image.offset(
-                    [tile.image, *position, block.product * packing.group_channels + channel]
-                )
-                remaining = Index(packing.group_channels) - channel
+            for tile, origin in zip(tiles, origins, strict=True):
+                positions = input_positions(shape, tile, offsets)
+                _, exists = clamped_element(positions, (Index(0),) * len(positions))
+                offset = origin + own + distance
+                if not exists.known:
+                    # Anywhere in the image, which takes fewer instructions than one place.
+                    offset = offset.minimum(image.size - QUAD).maximum(0)
+                remaining = Index(packing.group_channels) - (channel + own)
                 quads.append(image.load_first(offset, remaining, exists & is_tap))
             return quads
 
@@ -180,7 +203,7 @@ def emit_product(
 
     def load(first: Index) -> list[ir.Value]:
         def load_left() -> list[ir.Value]:
-            return [quad for each in left_loads for quad in each.load(first + each.reduction_quad * QUAD)]
+            return [quad for each in left_loads for quad in each.load(first, each.reduction_quad * QUAD)]
 
         def load_rights() -> list[ir.Value]:
             return [load_right(first + each.reduction, each.column_quad * QUAD) for each in right_loads]

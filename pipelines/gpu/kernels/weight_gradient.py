@@ -176,7 +176,7 @@ class MultiplyAddTileProductKernel(TileProductKernel):
     def _multiply(self, images: Panel, gradients: Panel, products: Panel) -> None:
         def rows(row: Index) -> LoadRows:
             origin, stride = images.origin + row, images.stride
-            return lambda t: [images.buffer.load(origin + (t + i) * stride) for i in range(QUAD)]
+            return lambda t, own: [images.buffer.load(origin + (t + own + i) * stride) for i in range(QUAD)]
 
         emit_product(
             self.schedule.product,
