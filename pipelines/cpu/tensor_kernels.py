@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from math import inf, prod
+from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from iree.winograd.dialect.bindings import arith, ir, tensor
-from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
@@ -323,22 +323,11 @@ def _batched_attention(operation: BatchedAttention, target: CpuTarget) -> Tensor
     found = operation.attention
     kernel = AttentionKernel(found.problem, target, operation.threads)
     masks = (
-        _as_added(mask) if rows.is_truth else mask
+        as_added(mask) if rows.is_truth else mask
         for mask, rows in zip(found.masks, found.problem.masks, strict=True)
     )
     operands = (found.queries, found.keys, found.values, *masks)
     return TensorDispatch(kernel, operands, tuple(found.result.type.shape), batch=1)
-
-
-def _as_added(truth: ir.Value) -> ir.Value:
-    """Builds zeros in place of True, minus infinity of False."""
-    single, identity = ir.F32Type.get(), ir.AffineMap.get_identity(truth.type.rank)
-    nothing, lowest = (arith.constant(single, number) for number in (0.0, -inf))
-    return build_elementwise(
-        [(truth, identity)],
-        tensor.empty(truth.type.shape, single),
-        lambda elements: arith.select(elements[0], nothing, lowest),
-    )
 
 
 def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reason | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -47,6 +48,11 @@ def lowered_attention(launcher: Launcher, operation: BatchedAttention) -> ir.Val
             (found.values, mixtures.columns, mixtures.right, False),
         )
     ]
+    masks = (
+        as_added(mask) if rows.is_truth else mask
+        for mask, rows in zip(found.masks, found.problem.masks, strict=True)
+    )
+    operands += [(mask, TensorArgument.of(mask, by_quads=False)) for mask in masks]
     by_quads = _has_quads(found.result, mixtures.columns) and reads_quads(mixtures.output, of_columns=False)
     result = TensorArgument.of(found.result, kernel.writes_quads and by_quads)
     threads = WorkgroupThreads(kernel.schedule.threads)

@@ -108,8 +108,6 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
 
 def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reason | None:
     problem = operation.attention.problem
-    if problem.masks:
-        return "there is no kernel of masked attention on GPUs"
     if attention_kernel(problem, target) is not None:
         return None
     channels = max(problem.scores.reduction, problem.mixtures.columns)

@@ -27,7 +27,7 @@ LOWEST = float(np.finfo(np.float32).min)
 
 @dataclass(frozen=True)
 class AttentionKernel(ABC):
-    """softmax(factor * queries * keys^T) * values, heads read and written wherever they are in memory."""
+    """softmax(factor * queries * keys^T + masks) * values, of heads read and written where they are."""
 
     problem: AttentionProblem
     schedule: AttentionSchedule
@@ -35,8 +35,9 @@ class AttentionKernel(ABC):
     @property
     def name(self) -> str:
         problem, scores = self.problem, self.problem.scores
+        kind = "safe_" * problem.safe + "masked_" * bool(problem.masks)
         return (
-            f"winograd_{'safe_' * problem.safe}attention_{scores.batch}x{scores.rows}x{scores.columns}"
+            f"winograd_{kind}attention_{scores.batch}x{scores.rows}x{scores.columns}"
             f"_from_{scores.reduction}_to_{problem.mixtures.columns}"
         )
 
@@ -58,7 +59,7 @@ class AttentionKernel(ABC):
         queries: GlobalBuffer,
         keys: GlobalBuffer,
         values: GlobalBuffer,
-        output: GlobalBuffer,
+        *masks_and_output: GlobalBuffer,
     ) -> None:
         """Emits the work of one workgroup."""
 
@@ -68,6 +69,37 @@ class AttentionKernel(ABC):
             is_none = arith.cmpf(arith.CmpFPredicate.OEQ, total, constant_like(total, 0.0))
             total = arith.select(is_none, constant_like(total, 1.0), total)
         return arith.divf(constant_like(total, self.problem.mixtures.factor), total)
+
+
+@dataclass(frozen=True)
+class Masks:
+    """The masks of a head's scores, in f32: what is added, and minus infinity for keys that are hidden."""
+
+    problem: AttentionProblem
+    buffers: Sequence[GlobalBuffer]
+    head: Index
+
+    def load(self, query: Index, key: Index) -> list[ir.Value]:
+        """Those of one score, or some others for queries and keys behind the last ones."""
+        scores = self.problem.scores
+        row, column = query.minimum(scores.rows - 1), key.minimum(scores.columns - 1)
+        return [
+            buffer.load_scalar(
+                matrix_origin(rows.matrices, self.head) + row * rows.matrices.row_stride + column
+            )
+            for buffer, rows in zip(self.buffers, self.problem.masks, strict=True)
+        ]
+
+    def masked(self, score: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        """A score, multiplied by its factor, with these masks."""
+        for mask, rows in zip(loaded, self.problem.masks, strict=True):
+            if rows.is_truth:
+                # Not added: a score may be infinite, too.
+                none = constant_like(score, -np.inf)
+                score = arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, mask, none), none, score)
+            else:
+                score = arith.addf(score, mask)
+        return score
 
 
 def reads_quads(matrices: Matrices, *, of_columns: bool) -> bool:

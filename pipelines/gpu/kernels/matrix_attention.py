@@ -47,7 +47,7 @@ from iree.winograd.pipelines.gpu.device.mma import (
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.schedules.attention import MatrixAttentionSchedule
 
-from .attention import LOWEST, AttentionKernel, Rows
+from .attention import LOWEST, AttentionKernel, Masks, Rows
 from .attention_stages import SharedRows, StagedRows
 from .batch_matmul import matrix_origin
 from .single_products import PAIR, Parts, SingleProducts, Sums, parts_of_fragment
@@ -82,10 +82,11 @@ class MatrixAttentionKernel(AttentionKernel):
         queries: GlobalBuffer,
         keys: GlobalBuffer,
         values: GlobalBuffer,
-        output: GlobalBuffer,
+        *masks_and_output: GlobalBuffer,
     ) -> None:
         """Emits the work of one workgroup."""
-        _Workgroup(self, work, (queries, keys, values)).emit(output)
+        *masks, output = masks_and_output
+        _Workgroup(self, work, (queries, keys, values), masks).emit(output)
 
 
 class _Workgroup:
@@ -95,11 +96,18 @@ class _Workgroup:
     and its share of the sum of exponentials, and its share of the result.
     """
 
-    def __init__(self, kernel: MatrixAttentionKernel, work: Work, buffers: Sequence[GlobalBuffer]) -> None:
+    def __init__(
+        self,
+        kernel: MatrixAttentionKernel,
+        work: Work,
+        buffers: Sequence[GlobalBuffer],
+        masks: Sequence[GlobalBuffer],
+    ) -> None:
         problem, self._schedule = kernel.problem, kernel.schedule
         self._kernel, self._scores, self._mixtures = kernel, problem.scores, problem.mixtures
         self._head, self._first = work.workgroup[1], work.workgroup[0] * self._schedule.queries
         queries, keys, values = buffers
+        self._masks = Masks(problem, masks, self._head)
         schedule = self._schedule
         self._channels = ceil_div(self._scores.reduction, _COLUMNS) * _COLUMNS
         memory = StageMemory.allocate(schedule.shared_elements(problem), "attention", F32.type)
@@ -192,25 +200,40 @@ class _Workgroup:
 
     def _add_block(self, first: Index, place: Index, values: Sequence[ir.Value]) -> list[ir.Value]:
         largest, sums, results = list(values[:2]), list(values[2:4]), list(values[4:])
+        tiles = [first + tile * _COLUMNS for tile in range(self._schedule.keys // _COLUMNS)]
+        masks = [self._masks_of(tile) for tile in tiles]
         scores = [
-            self._existing(first + tile * _COLUMNS, each) for tile, each in enumerate(self._scored(place))
+            self._existing(tile, [self._masks.masked(*each) for each in zip(scores, mask, strict=True)])
+            for tile, scores, mask in zip(tiles, self._scored(place), masks, strict=True)
         ]
         scales = []
         for row in range(2):
             of_row = [each[row * PAIR + i] for each in scores for i in range(PAIR)]
             found = self._over_row(reduce(arith.maxnumf, of_row), arith.maxnumf)
             now = arith.maxnumf(largest[row], found)
-            scales.append(power_of_two(arith.subf(largest[row], now)))
+            scales.append(self._exponential(arith.subf(largest[row], now)))
             largest[row] = now
             for each in scores:
                 for i in range(row * PAIR, (row + 1) * PAIR):
-                    each[i] = power_of_two(arith.subf(each[i], now))
+                    each[i] = self._exponential(arith.subf(each[i], now))
             of_row = [each[row * PAIR + i] for each in scores for i in range(PAIR)]
             sums[row] = math.fma(sums[row], scales[row], reduce(arith.addf, of_row))
         return [*largest, *sums, *self._mixed(place, scores, scales, results)]
 
+    def _masks_of(self, first: Index) -> list[list[ir.Value]]:
+        """Those of this thread's scores of eight keys."""
+        query = self._first + self._warp_row + self._lane_row
+        key = first + self._lane_place * PAIR
+        return [self._masks.load(query + row, key + i) for row in (0, _HALF_ROWS) for i in range(PAIR)]
+
+    def _exponential(self, difference: ir.Value) -> ir.Value:
+        """Of a difference of two scores. Masks may be close to the largest numbers: they get no factor."""
+        if self._kernel.problem.masks:
+            difference = arith.mulf(difference, constant_like(difference, _LOG2_E))
+        return power_of_two(difference)
+
     def _scored(self, place: Index) -> Iterator[Sums]:
-        """By powers of two: of each eight keys of a block this thread's scores."""
+        """Of each eight keys of a block this thread's scores, by powers of two unless they are masked."""
         keys, count = self._of_keys.behind(place), self._schedule.keys // _COLUMNS
         whole = self._channels // _SUMMED_CHANNELS * _SUMMED_CHANNELS
         # Threads would load more of many channels than they have registers for.
@@ -228,7 +251,7 @@ class _Workgroup:
         products = self._products_of(summed, count)
         if whole < self._channels:
             self._add_channels(Index(whole), keys, products, PAIR)
-        factor = self._scores.factor * _LOG2_E
+        factor = self._scores.factor * (1 if self._kernel.problem.masks else _LOG2_E)
         for each in products:
             yield [
                 arith.mulf(score, constant_like(score, factor)) for score in each.sums(keeps_infinity=True)

@@ -32,7 +32,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 )
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
 
-from .attention import LOWEST, AttentionKernel, Rows
+from .attention import LOWEST, AttentionKernel, Masks, Rows
 from .batch_matmul import matrix_origin
 
 _ACROSS = MultiplyAddAttentionSchedule.across
@@ -57,10 +57,11 @@ class MultiplyAddAttentionKernel(AttentionKernel):
         queries: GlobalBuffer,
         keys: GlobalBuffer,
         values: GlobalBuffer,
-        output: GlobalBuffer,
+        *masks_and_output: GlobalBuffer,
     ) -> None:
         """Emits the work of one workgroup."""
-        _Workgroup(self, work, (queries, keys, values)).emit(output)
+        *masks, output = masks_and_output
+        _Workgroup(self, work, (queries, keys, values), masks).emit(output)
 
 
 class _Workgroup:
@@ -71,7 +72,11 @@ class _Workgroup:
     """
 
     def __init__(
-        self, kernel: MultiplyAddAttentionKernel, work: Work, buffers: Sequence[GlobalBuffer]
+        self,
+        kernel: MultiplyAddAttentionKernel,
+        work: Work,
+        buffers: Sequence[GlobalBuffer],
+        masks: Sequence[GlobalBuffer],
     ) -> None:
         self._kernel, self._head = kernel, work.workgroup[1]
         problem, schedule = kernel.problem, kernel.schedule
@@ -79,6 +84,7 @@ class _Workgroup:
         self._channel_quads = schedule.channel_row(problem) - 1
         self._result_quads = schedule.result_quads(problem)
         queries, keys, values = buffers
+        self._masks = Masks(problem, masks, self._head)
         self._queries = Rows.of_queries(kernel, queries, self._head, self._first, self._channel_quads)
         # Keys lie so that the four of a thread are apart: neighbouring threads' are in neighbouring rows.
         self._keys = Rows.of_keys(kernel, keys, self._head, self._channel_quads, is_interleaved=True)
@@ -129,7 +135,14 @@ class _Workgroup:
         self._keys.store(keys, self._stage)
         barrier()
         following = self._values.load(first)
-        scores = [self._existing(first, each) for each in self._scores()]
+        masks = [self._masks_of(first, row) for row in self._rows]
+        scores = [
+            self._existing(
+                first,
+                quad_of([self._masks.masked(lane(quad, j), mask[j]) for j in range(QUAD)]) if mask else quad,
+            )
+            for quad, mask in zip(self._scores(), masks, strict=True)
+        ]
         for row, score in zip(self._rows, scores, strict=True):
             self._shared.store(_over_quad(score, arith.maximumf), [row, self._column])
         # Nobody reads the keys any more.
@@ -155,6 +168,13 @@ class _Workgroup:
         # Nobody reads values and weights any more.
         barrier()
         return [*keys, *largest_now, *sums, *result]
+
+    def _masks_of(self, first: Index, row: Index) -> list[list[ir.Value]]:
+        """Those of this thread's scores of a row; none where scores aren't masked."""
+        if not self._kernel.problem.masks:
+            return []
+        key = first + self._column * QUAD
+        return [self._masks.load(self._first + row, key + j) for j in range(QUAD)]
 
     def _scores(self) -> list[ir.Value]:
         """For each row the scores of this thread's quad of keys."""

@@ -32,6 +32,21 @@ class Heads(nn.Module):
         return mixed.transpose(1, 2).flatten(2)
 
 
+class MaskedHeads(nn.Module):
+    """The same, with a bias, heads x tokens x tokens, that images share; or keys hidden, tokens x tokens."""
+
+    def __init__(self, heads: int, hidden: torch.Tensor | None = None) -> None:
+        super().__init__()
+        self.heads, self.hidden = heads, hidden
+
+    def forward(self, x: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        split = x.unflatten(2, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        queries, keys, values = split.unbind(0)
+        scores = (queries * SCALE) @ keys.transpose(-2, -1)
+        scores = scores + bias if self.hidden is None else scores.masked_fill(self.hidden, -torch.inf)
+        return (torch.softmax(scores, -1) @ values).transpose(1, 2).flatten(2)
+
+
 class RoundedHeads(nn.Module):
     """The same of numbers that are rounded to half precision before."""
 
@@ -69,17 +84,20 @@ class PixelsToTokens(nn.Module):
         return weights @ values.transpose(1, 2)
 
 
-def attended(queries: Exact, keys: Exact, values: Exact) -> tuple[Exact, Exact]:
+def attended(queries: Exact, keys: Exact, values: Exact, bias: Exact | float = 0.0) -> tuple[Exact, Exact]:
     """Attention of tokens x channels in float64, and a bound of the error of one in float32."""
     u, (tokens, channels) = UNIT_ROUNDOFF, keys.shape[-2:]
-    scores = SCALE * queries @ keys.swapaxes(-1, -2)
+    scores = SCALE * queries @ keys.swapaxes(-1, -2) + bias
     exponentials = np.exp(scores - scores.max(-1, keepdims=True))
     weights = exponentials / exponentials.sum(-1, keepdims=True)
     # Sums of products, and factors. The largest score's error counts as well.
     of_scores = 2 * (channels + 4) * u * (SCALE * np.abs(queries) @ np.abs(keys).swapaxes(-1, -2)).max()
+    # A bias is added with one rounding, the largest score's as well.
+    added = np.where(np.isfinite(scores), np.abs(scores), 0).max() if np.any(bias) else 0.0
+    of_scores += 2 * u * added
     # Vulkan's exponential of a difference is within 3 + 2 * |difference| units of the last place, which are
     # two roundings each, as are the differences'. There is one for each block of keys, as it is scaled.
-    largest = (scores.max(-1) - scores.min(-1)).max()
+    largest = (scores.max(-1) - scores.min(-1, where=np.isfinite(scores), initial=scores.max())).max()
     of_exponentials = (tokens / KEYS_AT_ONCE + 2) * (8 + 5 * largest) * u
     # Both sums, and a quotient within 2.5 units.
     relative = of_scores + of_exponentials + (2 * tokens + 8) * u

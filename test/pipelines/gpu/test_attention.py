@@ -6,7 +6,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from attention_program import Heads, Pixels, attended
+from attention_program import Heads, MaskedHeads, Pixels, attended
 from iree.winograd.compiling.program import compile
 from wide import wide
 
@@ -42,6 +42,23 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, gpu_target: str, gpu_de
     is_right = np.abs(result - expected) <= bound
     is_right[0, 5, :8] = True
     assert is_right.all()
+
+
+@pytest.mark.parametrize("is_hidden", [False, *wide([True])])
+def test_masked_attention(is_hidden: bool, gpu_target: str, gpu_device: str) -> None:
+    """Swin's: a bias of each head that windows share, of 49 tokens; or some keys are hidden."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((4, 49, 3 * 2 * 12), np.float32)
+    bias = generator.standard_normal((2, 49, 49), np.float32)
+    hidden = torch.from_numpy(bias[0] > 1) if is_hidden else None
+    imported = iree.winograd.import_torch(MaskedHeads(2, hidden), torch.from_numpy(x), torch.from_numpy(bias))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    assert b"winograd_masked_attention" in compiled and b"winograd_softmax" not in compiled
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x, bias))
+    split = x.astype(np.float64).reshape(4, 49, 3, 2, 12).transpose(2, 0, 3, 1, 4)
+    added = bias.astype(np.float64) if hidden is None else np.where(hidden.numpy(), -np.inf, 0.0)
+    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split, added))
+    assert (np.abs(result - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("size", wide([(6, 7)]))

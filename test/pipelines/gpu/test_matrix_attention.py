@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from attention_program import SCALE, Between, Heads, PixelsToTokens, RoundedHeads, attended
+from attention_program import SCALE, Between, Heads, MaskedHeads, PixelsToTokens, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.schedules import attention_fit
@@ -121,6 +121,29 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, tmp_path: Path) -> None
     expected, bound = map(side_by_side, attended(*of_heads(x, 2)))
     is_right = np.abs(result - expected) <= bound
     is_right[0, 5, :8] = True
+    assert is_right.all()
+
+
+@pytest.mark.parametrize("lowest", [-100.0, *wide([-np.inf, float(np.finfo(np.float32).min)])])
+def test_masked_attention(lowest: float, tmp_path: Path) -> None:
+    """A bias of each head, which hides most keys; of one query all: that attends to all alike, or to none."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal((1, 49, 3 * 2 * 12), np.float32)
+    bias = generator.standard_normal((2, 49, 49), np.float32)
+    bias[generator.uniform(size=bias.shape) > 0.4] = lowest
+    bias[1, 7] = lowest
+    result = emulated(MaskedHeads(2), [x, bias], (1, 49, 24), 64, tmp_path)
+    exact = torch.softmax(torch.from_numpy(bias[1, 7].astype(np.float64)), -1)
+    assert np.isnan(result[0, 7, 12:]).all() == bool(exact.isnan().all())
+    added = np.where(bias < -1000, -np.inf, bias.astype(np.float64))
+    added[1, 7] = 0.0
+    expected, bound = map(side_by_side, attended(*of_heads(x, 2), added))
+    is_right = np.abs(result - expected) <= bound
+    if lowest < -1000:
+        # What is left of the scores beside so large a number is nothing.
+        is_right[0, 7, 12:] = np.isinf(lowest) or np.allclose(
+            result[0, 7, 12:], of_heads(x, 2)[2][0, 1].mean(0), atol=1e-6
+        )
     assert is_right.all()
 
 
