@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import iree.winograd
+import numpy as np
 import pytest
 from convolution_program import Program
+from wide import wide
 
 SIZES = [
     *[(size, size) for size in (1, 2, 5, 8, 13, 31)],
@@ -78,3 +81,30 @@ def test_signals_and_volumes() -> None:
     volume.check_sizes([(1, 1, 1), (2, 7, 5), (6, 8, 9), (3, 11, 10)], threads=1)
     channelwise = replace(volume, outputs=8, groups=8, m=(1, 1, 1), p=(1, 1, 1))
     channelwise.check_sizes([(1, 1, 1), (2, 7, 5), (3, 11, 10)], threads=1)
+
+
+MORE_PADDED = replace(TILED, low=(2, 2), high=(1, 3))
+"""Outputs of an image without rows, or columns, are those of zeros."""
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        replace(DEPTHWISE, low=(2, 2), high=(1, 1), dynamic_batch=True),
+        *wide([MORE_PADDED, replace(MORE_PADDED, m=ONE, p=ONE)]),
+    ],
+    ids=str,
+)
+def test_images_may_have_no_pixels(program: Program) -> None:
+    batches = (0, 1) if program.dynamic_batch else (1,)
+    program.check_sizes([(0, 5), (5, 0), (0, 0), (3, 4)], batches, threads=1)
+
+
+@pytest.mark.parametrize("program", [DEPTHWISE, *wide([TILED, DIRECT, POINTWISE.channels_first])], ids=str)
+def test_there_may_be_no_outputs(program: Program) -> None:
+    compiled = iree.winograd.compile(program.function("main"), threads=1, size_hint=program.size)
+    run = iree.winograd.load(compiled, device="local-sync")
+    for size in [(0, 5), (5, 0), (0, 0)]:
+        sized = replace(program, size=size)
+        given, *others = sized.given(*sized.arguments())
+        assert np.asarray(run(given, *others)).size == 0
