@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
     ElementwiseKernel,
@@ -16,29 +19,47 @@ from iree.winograd.pipelines.gpu.kernels.elementwise import (
 from iree.winograd.pipelines.problems.tensor_operations import SpreadElementwise
 
 
-def elementwise_kernel(operation: SpreadElementwise) -> ElementwiseKernel:
-    """The kernel of an operation of static sizes."""
-    extents = tuple(ir.RankedTensorType(operation.elementwise.result.type).shape)
-    operands = tuple(_operand(each, extents) for each in operation.operands)
-    return ElementwiseKernel(extents, operands, VectorFunction.of(operation.elementwise.body))
+@dataclass(frozen=True)
+class ElementwiseLowering:
+    """The kernel of an operation of static sizes, and the tensors that it reads."""
+
+    kernel: ElementwiseKernel
+    values: tuple[ir.Value, ...]
+    """In the order of the kernel's operands."""
+    result: ir.Value
+    """The operation's."""
+
+    @staticmethod
+    def of(operation: SpreadElementwise) -> ElementwiseLowering:
+        result = operation.elementwise.result
+        extents = tuple(ir.RankedTensorType(result.type).shape)
+        operands = [_operand(each, extents) for each in operation.operands]
+        function = VectorFunction.of(operation.elementwise.body)
+        kernel = ElementwiseKernel(extents, tuple(operand for _, operand in operands), function)
+        return ElementwiseLowering(kernel, tuple(value for value, _ in operands), result)
+
+    def lower(self, launcher: Launcher) -> ir.Value:
+        """Emits the dispatch."""
+        kernel = self.kernel
+        operands = [
+            (value, TensorArgument.of(value, by_quads=kernel.reads_quads(operand)))
+            for value, operand in zip(self.values, kernel.operands, strict=True)
+        ]
+        result = TensorArgument.of(self.result, by_quads=True)
+        return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result)
 
 
-def lowered_elementwise(launcher: Launcher, operation: SpreadElementwise) -> ir.Value:
-    """Emits the dispatch of an operation."""
-    kernel = elementwise_kernel(operation)
-    operands = [
-        (each.value, TensorArgument.of(each.value, by_quads=kernel.reads_quads(operand)))
-        for each, operand in zip(operation.operands, kernel.operands, strict=True)
-    ]
-    result = TensorArgument.of(operation.elementwise.result, by_quads=True)
-    return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result)
-
-
-def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> SpreadOperand:
+def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Value, SpreadOperand]:
+    """A tensor, and what is read of it: of channels of a larger one, in place where loads are aligned."""
     dimensions = tuple(
         index.position if isinstance(index, ir.AffineDimExpr) else None
         for index in operand.indexing_map.results
     )
     read = [dimension for dimension in dimensions if dimension is not None and extents[dimension] > 1]
-    is_whole = read == sorted(read) and prod(extents[dimension] for dimension in read) == prod(extents)
-    return SpreadOperand(None if is_whole else dimensions)
+    if read != sorted(read) or prod(extents[dimension] for dimension in read) != prod(extents):
+        return operand.value, SpreadOperand(dimensions)
+    source = match_extract(operand.value)
+    whole = ir.RankedTensorType(source.whole.type)
+    if source.whole == operand.value or not holds_channels(whole, source.first, extents[-1]):
+        return operand.value, SpreadOperand(None)
+    return source.whole, SpreadOperand(None, (source.first, whole.shape[-1]))

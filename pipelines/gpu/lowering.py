@@ -19,7 +19,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 )
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import lowered_elementwise
+from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
@@ -128,7 +128,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,
         BatchedAttention: lowered_attention,
-        SpreadElementwise: lowered_elementwise,
+        SpreadElementwise: lambda launcher, operation: ElementwiseLowering.of(operation).lower(launcher),
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),

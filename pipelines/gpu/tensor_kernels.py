@@ -9,10 +9,11 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import elementwise_kernel
+from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -41,6 +42,10 @@ _LONGEST_WINDOW = 16
 _LEAST_ROW = 16
 _LEAST_SPREAD = 1 << 22
 """Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
+_LEAST_COMPUTED = 1 << 20
+"""The same where nothing computed is spread: IREE's code is as fast for what the GPU's caches hold."""
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _TILED = 32
 """IREE's code multiplies matrices well whose sizes are all multiples of it."""
 _LONGEST_REDUCTION = 1024
@@ -93,17 +98,24 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     type_ = ir.RankedTensorType(operation.elementwise.result.type)
     if not type_.has_static_shape:
         return "IREE computes elementwise what has sizes that are known only at run time"
-    if prod(type_.shape) < _LEAST_SPREAD:
-        return f"{prod(type_.shape)} elements are too few for a dispatch of what is spread over them"
-    kernel = elementwise_kernel(operation)
-    spread = (
-        read.value
-        for read, operand in zip(operation.operands, kernel.operands, strict=True)
-        if operand.dimensions is not None
-    )
-    if all(map(is_known_at_load, spread)):
-        return "IREE computes elementwise as fast what is spread by constants"
-    return None if kernel.fits else f"neighbours of {type_} don't read quads of all operands"
+    lowering = ElementwiseLowering.of(operation)
+    read: dict[bool, list[ir.Value]] = {True: [], False: []}
+    for value, operand in zip(lowering.values, lowering.kernel.operands, strict=True):
+        read[operand.dimensions is None].append(value)
+    known = all(map(is_known_at_load, read[False]))
+    if prod(type_.shape) < (_LEAST_COMPUTED if known else _LEAST_SPREAD):
+        return f"{prod(type_.shape)} elements are too few for dispatches of their own"
+    if known and (before := next(filter(None, map(_fused_before, read[True])), None)) is not None:
+        return f"IREE computes it with the {before.name} before it"
+    return None if lowering.kernel.fits else f"neighbours of {type_} don't read quads of all operands"
+
+
+def _fused_before(value: ir.Value) -> ir.Operation | None:
+    """What computes an image, or takes it from another, if IREE fuses it with what reads the image."""
+    definition = defining_operation(value)
+    while definition is not None and definition.name in _RESHAPES:
+        definition = defining_operation(definition.operands[0])
+    return definition if definition is not None and definition.name.startswith(_FUSED) else None
 
 
 def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reason | None:

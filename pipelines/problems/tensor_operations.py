@@ -142,7 +142,7 @@ class CombinedMoments:
 
 @dataclass(frozen=True)
 class SpreadElementwise:
-    """An elementwise operation, one of whose operands, at least, is smaller than its result."""
+    """An elementwise operation, whose operands may be smaller than its result."""
 
     elementwise: Elementwise
     operands: tuple[EpilogueOperand, ...]

@@ -1,8 +1,6 @@
-"""Have a kernel of this project scale and shift images by what is computed at run time."""
+"""Have a kernel of this project compute large images elementwise."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
@@ -24,14 +22,17 @@ _READERS = ("winograd.", "linalg.transpose", "flow.dispatch", "hal.tensor.export
 
 @register_pass("winograd-lower-elementwise")
 class LowerElementwise:
-    """Have a kernel of this project scale and shift images by what is computed at run time.
+    """Have a kernel of this project compute large images elementwise.
 
     Group normalization ends with a scale and a shift of each channel, often with an activation behind them,
     and excitation is a scale. IREE computes these vectors anew for each element, divides channels into the
     groups that they were computed by, and transposes with it: at a tenth to two fifths of memory's speed.
-    Here all elementwise operations in a row are one kernel, which reads the vectors from memory. Rewritten
-    are on GPUs images in f32 of static sizes and 2^22 elements or more; on CPUs channels-last ones of sizes
-    known only at run time, which IREE's code takes three times as long for.
+    Others, such as normalization by constants, sums and activations that convolutions don't end with, it
+    computes at half of memory's speed. Here all elementwise operations in a row are one kernel, which reads
+    the vectors from memory, and several quads of a large image at a time. Rewritten are on GPUs images in f32
+    of static sizes: of 2^22 elements or more those that something computed at run time is spread over, of
+    2^20 or more others, unless IREE computes what they are made of, too. On CPUs they are channels-last ones
+    of sizes known only at run time, which IREE's code takes three times as long for.
 
         %s = linalg.generic ins(%x, %scale : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.mulf }
         %y = linalg.generic ins(%s, %shift : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.addf }
@@ -51,29 +52,27 @@ class LowerElementwise:
         if not transforms(module, ops.OutputTransformOp) or (backend := supported_backend(module)) is None:
             return
         lowering = backend.lowering(module)
-        meetings = {meeting.last.operation: meeting for meeting in _meetings(module)}
+        ends = _ends(module)
         if backend.iree_code.vectorizes_loops:
             # IREE's vectors, on CPUs, are as fast as memory where it knows sizes.
-            meetings = {
-                each: meeting
-                for each, meeting in meetings.items()
-                if not meeting.last.result.type.has_static_shape
-            }
-        rewrite_each(
-            "elementwise operation", list(meetings), lambda each: _lower(meetings[each], backend, lowering)
-        )
+            ends = [each for each in ends if not each.results[0].type.has_static_shape]
+        rewrite_each("elementwise operation", ends, lambda each: _lower(each, backend, lowering))
 
 
-def _meetings(module: ir.Operation) -> Iterator[Meeting]:
-    """Elementwise operations with all before them that nothing else uses, each in one."""
+def _ends(module: ir.Operation) -> list[ir.Operation]:
+    """Elementwise operations whose results are read from memory, by kernels or by others of these.
+
+    They are in the order of the program: what a kernel computes is in memory for those behind it.
+    """
+    ends: list[ir.Operation] = []
     known: set[ir.Operation] = set()
     for operation in reversed(list(walk(module))):
         last = None if operation in known else _match(operation)
-        if last is None or not all(use.owner.operation.name.startswith(_READERS) for use in last.result.uses):
-            continue
-        others = _before(last)
-        known |= {operation, *others}
-        yield Meeting(last, others)
+        users = () if last is None else {use.owner.operation for use in last.result.uses}
+        if last is not None and all(user in known or user.name.startswith(_READERS) for user in users):
+            ends.insert(0, operation)
+            known |= {operation, *_before(last)}
+    return ends
 
 
 def _match(operation: ir.Operation) -> Elementwise | None:
@@ -107,8 +106,11 @@ def _before(last: Elementwise) -> dict[ir.Operation, Elementwise]:
     return dict(reversed(found.items()))
 
 
-def _lower(meeting: Meeting, backend: Backend, lowering: Lowering) -> None:
-    last = meeting.last.operation
+def _lower(last: ir.Operation, backend: Backend, lowering: Lowering) -> None:
+    matched = _match(last)
+    if matched is None:
+        return
+    meeting = Meeting(matched, _before(matched))
     with last.location, ir.InsertionPoint(last):
         merged = build_merged(meeting).owner.operation
         operation = _spread(merged)
@@ -116,7 +118,7 @@ def _lower(meeting: Meeting, backend: Backend, lowering: Lowering) -> None:
             merged.erase()
             return
         computed = lowering.compute(operation)
-    meeting.last.result.replace_all_uses_with(computed)
+    last.results[0].replace_all_uses_with(computed)
     erase_if_unused([merged, last])
 
 

@@ -56,17 +56,18 @@ util.global private @device = #hal.device.target<"vulkan", [#hal.executable.targ
 #all = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (c)>
 
-// Left are small images, and what is scaled by constants: IREE computes it as fast.
+// Left are small images, and what IREE transposes as it computes.
 // CHECK-LABEL: func.func @left
 // CHECK-COUNT-2: linalg.generic
-func.func @left(%m: tensor<1x65536x64xf32>, %scale: tensor<64xf32>, %small: tensor<1x64x64x64xf32>) -> (tensor<1x65536x64xf32>, tensor<1x4096x64xf32>) {
+func.func @left(%m: tensor<1x65536x64xf32>, %scale: tensor<64xf32>, %small: tensor<1x64x64x64xf32>, %first: tensor<1x64x256x256xf32>) -> (tensor<1x65536x64xf32>, tensor<1x4096x64xf32>, tensor<1x65536x64xf32>) {
   %known = arith.constant dense<3.0> : tensor<64xf32>
   %x = "winograd.output_transform"(%m) ({
   ^bb0(%a: f32):
     vector.yield %a : f32
   }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x64xf32>) -> tensor<1x256x256x64xf32>
   %e = tensor.empty() : tensor<1x256x256x64xf32>
-  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %known : tensor<1x256x256x64xf32>, tensor<64xf32>) outs(%e : tensor<1x256x256x64xf32>) {
+  %image = linalg.transpose ins(%first : tensor<1x64x256x256xf32>) outs(%e : tensor<1x256x256x64xf32>) permutation = [0, 2, 3, 1]
+  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%image, %known : tensor<1x256x256x64xf32>, tensor<64xf32>) outs(%e : tensor<1x256x256x64xf32>) {
   ^bb0(%in: f32, %by: f32, %out: f32):
     %r = arith.mulf %in, %by : f32
     linalg.yield %r : f32
@@ -79,7 +80,60 @@ func.func @left(%m: tensor<1x65536x64xf32>, %scale: tensor<64xf32>, %small: tens
   } -> tensor<1x64x64x64xf32>
   %t = "winograd.input_transform"(%s) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x64xf32>) -> tensor<1x65536x64xf32>
   %ts = "winograd.input_transform"(%z) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x64x64x64xf32>) -> tensor<1x4096x64xf32>
-  return %t, %ts : tensor<1x65536x64xf32>, tensor<1x4096x64xf32>
+  %tx = "winograd.input_transform"(%x) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x64xf32>) -> tensor<1x65536x64xf32>
+  return %t, %ts, %tx : tensor<1x65536x64xf32>, tensor<1x4096x64xf32>, tensor<1x65536x64xf32>
+}
+
+// Some channels of a larger image are read where they are.
+// CHECK-LABEL: func.func @part
+// CHECK-SAME: %[[WHOLE:[a-z0-9]+]]: tensor<1x256x256x32xf32>)
+// CHECK: flow.dispatch @winograd_elementwise_1x256x256x16::@winograd_elementwise_1x256x256x16(%[[WHOLE]])
+func.func @part(%m: tensor<1x65536x16xf32>, %whole: tensor<1x256x256x32xf32>) -> (tensor<1x65536x16xf32>, tensor<1x256x256x16xf32>) {
+  %known = arith.constant dense<3.0> : tensor<16xf32>
+  %part = tensor.extract_slice %whole[0, 0, 0, 8] [1, 256, 256, 16] [1, 1, 1, 1] : tensor<1x256x256x32xf32> to tensor<1x256x256x16xf32>
+  %e = tensor.empty() : tensor<1x256x256x16xf32>
+  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%part, %known : tensor<1x256x256x16xf32>, tensor<16xf32>) outs(%e : tensor<1x256x256x16xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x16xf32>
+  %t = "winograd.input_transform"(%s) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x16xf32>) -> tensor<1x65536x16xf32>
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x16xf32>) -> tensor<1x256x256x16xf32>
+  return %t, %x : tensor<1x65536x16xf32>, tensor<1x256x256x16xf32>
+}
+
+// Of nothing but constants smaller images, too: also where a sum reads what is computed, which is one as well.
+// CHECK-LABEL: func.func @constants
+// CHECK-SAME: (%[[M:.*]]: tensor<1x65536x16xf32>)
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK-NOT: linalg.generic
+// CHECK: %[[S:.*]] = flow.dispatch @winograd_elementwise_1x256x256x16{{.*}}(%[[X]]) :
+// CHECK: "winograd.input_transform"(%[[S]])
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_elementwise_1x256x256x16{{.*}}(%[[X]], %[[S]]) :
+// CHECK: "winograd.input_transform"(%[[R]])
+func.func @constants(%m: tensor<1x65536x16xf32>) -> (tensor<1x65536x16xf32>, tensor<1x65536x16xf32>) {
+  %known = arith.constant dense<3.0> : tensor<16xf32>
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x16xf32>) -> tensor<1x256x256x16xf32>
+  %e = tensor.empty() : tensor<1x256x256x16xf32>
+  %s = linalg.generic {indexing_maps = [#all, #channel, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %known : tensor<1x256x256x16xf32>, tensor<16xf32>) outs(%e : tensor<1x256x256x16xf32>) {
+  ^bb0(%in: f32, %by: f32, %out: f32):
+    %r = arith.mulf %in, %by : f32
+    linalg.yield %r : f32
+  } -> tensor<1x256x256x16xf32>
+  %t = "winograd.input_transform"(%s) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x16xf32>) -> tensor<1x65536x16xf32>
+  %r = linalg.generic {indexing_maps = [#all, #all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %s : tensor<1x256x256x16xf32>, tensor<1x256x256x16xf32>) outs(%e : tensor<1x256x256x16xf32>) {
+  ^bb0(%in: f32, %other: f32, %out: f32):
+    %sum = arith.addf %in, %other : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x256x256x16xf32>
+  %tr = "winograd.input_transform"(%r) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<1x256x256x16xf32>) -> tensor<1x65536x16xf32>
+  return %t, %tr : tensor<1x65536x16xf32>, tensor<1x65536x16xf32>
 }
 
 // -----

@@ -1,4 +1,4 @@
-"""The GPU kernel of elementwise operations on images and on what is spread over them, such as scales."""
+"""The GPU kernel of elementwise operations on images, and on what is spread over them, such as scales."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from math import prod
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.element_function import VectorFunction
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 
 ELEMENTWISE_THREADS = 256
-_HELD = 4
+_MOST_HELD = 4
 """Quads of a thread: as many loads of an image as are on their way at a time."""
+_MANY_THREADS = 1 << 18
+"""As many as large GPUs have resident: further quads are for threads that have one already."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,8 @@ class SpreadOperand:
 
     dimensions: tuple[int | None, ...] | None
     """Those of the result by which its own are read, None for a first element; None for the same place."""
+    channels: tuple[int, int] | None = None
+    """Of the same place as some channels of a larger tensor: the first one, and all that this one has."""
 
     def holds(self, dimension: int) -> bool:
         """Whether it has an element for each of the result's `dimension`."""
@@ -46,7 +50,7 @@ class ElementwiseKernel:
     @property
     def fits(self) -> bool:
         """Whether quads of the result read quads, or one element, of each operand."""
-        spread = [each for each in self.operands if each.dimensions is not None]
+        spread = [each for each in self.operands if each.dimensions is not None or each.channels is not None]
         last = len(self.extents) - 1
         if any(each.holds(last) for each in spread):
             return self.extents[last] % QUAD == 0
@@ -59,17 +63,26 @@ class ElementwiseKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index]:
         """Blocks of quads of the result."""
-        return (Index(ceil_div(self._quads, ELEMENTWISE_THREADS * _HELD)),)
+        return (Index(ceil_div(self._quads, self._block)),)
 
     def emit(self, work: Work, *operands_and_output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
         *operands, output = operands_and_output
-        first = work.workgroup[0] * (ELEMENTWISE_THREADS * _HELD) + thread_id()
-        numbers = [first + i * ELEMENTWISE_THREADS for i in range(_HELD)]
-        places = [number.minimum(self._quads - 1) * QUAD for number in numbers]
+        first = work.workgroup[0] * self._block + thread_id()
+        numbers = [first + i for i in range(0, self._block, ELEMENTWISE_THREADS)]
+        exist = [Condition(True)] * len(numbers)
+        if self._quads % self._block:
+            exist = [number.less_than(self._quads) for number in numbers]
+            numbers = [number.minimum(self._quads - 1) for number in numbers]
+        places = [number * QUAD for number in numbers]
         loaded = [self._loaded(operands, place) for place in places]
-        for number, place, elements in zip(numbers, places, loaded, strict=True):
-            output.store(self.function.emit(elements), place, number.less_than(self._quads))
+        for place, elements, exists in zip(places, loaded, exist, strict=True):
+            output.store(self.function.emit(elements), place, exists)
+
+    @property
+    def _block(self) -> int:
+        """Quads of a workgroup."""
+        return ELEMENTWISE_THREADS * min(_MOST_HELD, max(1, self._quads // _MANY_THREADS))
 
     @property
     def _quads(self) -> int:
@@ -83,6 +96,9 @@ class ElementwiseKernel:
             if operand.dimensions is not None:
                 indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
                 offset = buffer.offset(indices)
+            elif operand.channels is not None:
+                (first, whole), own = operand.channels, self.extents[-1]
+                offset = place // own * whole + place % own + first
             if self.reads_quads(operand):
                 loaded.append(buffer.load(offset))
             else:

@@ -1,4 +1,4 @@
-"""Images that are scaled and shifted by what is computed at run time, by a kernel, in both layouts."""
+"""Images that are computed elementwise by a kernel: scaled and shifted in both layouts, and added."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu import tensor_kernels
+from iree.winograd.pipelines.gpu.kernels import elementwise
 from torch import nn
 from wide import wide
 
@@ -98,6 +99,55 @@ def test_what_quads_do_not_read_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert b"winograd_elementwise" not in run(case, gpu_target, gpu_device, monkeypatch)
+
+
+class Normalized(nn.Module):
+    """A sum of two images, normalized by constants, and its difference from one, each multiplied by filters.
+
+    One of them is a part of each row of a larger image.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(0)
+        self.convolutions = nn.ModuleList(nn.Conv2d(12, 3, 1) for _ in range(2))
+        self.scale, self.shift = torch.randn((2, 12, 1, 1), generator=generator)
+        for convolution in self.convolutions:
+            nn.init.zeros_(convolution.weight)
+
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        normalized = torch.relu((a + b[..., 4:-4]) * self.scale + self.shift)
+        total = torch.relu(normalized - a)
+        first, second = (each(x) for each, x in zip(self.convolutions, (normalized, total), strict=True))
+        return normalized, total, first, second
+
+
+@pytest.mark.parametrize("size", [(9, 12), *wide([(64, 64)])], ids=str)
+def test_computed_images_are_those_of_float64(
+    size: tuple[int, int], gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_kernels, "_LEAST_COMPUTED", 64)
+    # Threads have several quads each, the last ones fewer.
+    monkeypatch.setattr(elementwise, "_MANY_THREADS", 64)
+    generator = np.random.default_rng(0)
+    a = generator.standard_normal((3, 12, *size), np.float32)
+    b = generator.standard_normal((3, 12, size[0], size[1] + 8), np.float32)
+    model = Normalized().eval()
+    imported = iree.winograd.import_torch(model, *map(torch.from_numpy, (a, b)))
+    program = bytes(compile(imported, target=gpu_target, strict=True))
+    # Both are, each by a kernel of its own.
+    name = f"winograd_elementwise_3x12x{size[0]}x{size[1]}".encode()
+    assert name in program and name + b"_1" in program
+    normalized, total, *_ = map(np.asarray, iree.winograd.load(program, gpu_device)(a, b))
+    summed, scale, shift = (np.asarray(each, np.float64) for each in (a, model.scale, model.shift))
+    summed = summed + b[..., 4:-4]
+    expected = np.maximum(summed * scale + shift, 0)
+    magnitude = 2 * np.abs(summed * scale) + np.abs(summed * scale + shift)
+    bound = 1.01 * UNIT_ROUNDOFF * magnitude
+    assert (np.abs(normalized - expected) <= bound).all()
+    difference = expected - a
+    of_total = bound + 1.01 * UNIT_ROUNDOFF * (np.abs(difference) + bound)
+    assert (np.abs(total - np.maximum(difference, 0)) <= of_total).all()
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
