@@ -157,7 +157,7 @@ def emit_body(
     for operation in operations:
         operands = [values[operand] for operand in operation.operands]
         functions: Mapping[str, Callable[..., ir.Value]] = {}
-        if fused_multiply_add is not None and operation.name.startswith("math."):
+        if fused_multiply_add is not None and operands and not _divides_by_number(operation):
             element = ir.VectorType(operands[0].type).element_type
             functions = number_of(element, known).functions(fused_multiply_add)
         if operation.name in functions:
@@ -177,7 +177,9 @@ def emit_vectorized(
     operands = [values[operand] for operand in operation.operands]
     if operation.name in _CONVERSIONS and operands[0].type == computed[0]:
         emitted = operands
-    elif operation.name == "arith.divf" and (divisor := _number(operation.operands[1])) is not None:
+    elif _divides_by_number(operation):
+        divisor = _number(operation.operands[1])
+        assert divisor is not None
         # Within one and a half units of the last place, and ten times as fast.
         emitted = [arith.mulf(operands[0], splat(1 / divisor, width, computed[0].element_type))]
     elif operation.name == "arith.constant":
@@ -195,6 +197,10 @@ def _constant(operation: ir.Operation, type_: ir.VectorType) -> ir.Value:
     if value.type != type_.element_type:
         value = ir.FloatAttr.get(type_.element_type, ir.FloatAttr(value).value)
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, value))
+
+
+def _divides_by_number(operation: ir.Operation) -> bool:
+    return operation.name == "arith.divf" and _number(operation.operands[1]) is not None
 
 
 def _number(value: ir.Value) -> float | None:

@@ -104,7 +104,7 @@ class ConvolutionLowering(ABC):
             # IREE would make an empty operand a constant, of which it copies all before a part is written.
             updated = None if is_empty(updated) else updated
         outputs = self.launcher.launch(
-            FinishingKernel.of(kernel, len(operands), transform),
+            FinishingKernel.of(kernel, len(operands), transform, self.launcher.target),
             kernel_name(self.group.shape, stage),
             threads,
             [*operands, *others],

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.element_types import element_bytes
 
-Function = Callable[[ir.Value], ir.Value]
+Function = Callable[..., ir.Value]
+"""Of vectors."""
 
 
 @dataclass(frozen=True)

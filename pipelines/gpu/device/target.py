@@ -136,6 +136,11 @@ class GpuTarget:
             tile_limits=_tile_limits(target, name),
         )
 
+    @property
+    def takes_ptx(self) -> bool:
+        """Whether kernels may have instructions of PTX in them: through CUDA."""
+        return self.residency_attribute is not None
+
     def transform_channels(self, tile_elements: int, parts: int = 1) -> int:
         """Channels of a tile of so many elements that a thread has registers for.
 

@@ -9,9 +9,11 @@ from typing import Protocol
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.known import Numbers
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
-from iree.winograd.pipelines.gpu.device.numbers import DEVICE_NUMBERS
+from iree.winograd.pipelines.gpu.device.numbers import numbers_for
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 
 
 class LastKernel(Protocol):
@@ -36,11 +38,15 @@ class FinishingKernel:
     transform: OutputTransformOp = field(compare=False)
     epilogue: str
     """What distinguishes the transform's epilogue from others."""
+    numbers: Numbers = field(compare=False, repr=False)
+    """The target's."""
 
     @staticmethod
-    def of(kernel: LastKernel, operands: int, transform: OutputTransformOp) -> FinishingKernel:
+    def of(
+        kernel: LastKernel, operands: int, transform: OutputTransformOp, target: GpuTarget
+    ) -> FinishingKernel:
         """`kernel`, which has so many operands of its own, with the epilogue of `transform`."""
-        return FinishingKernel(kernel, operands, transform, epilogue_text(transform))
+        return FinishingKernel(kernel, operands, transform, epilogue_text(transform), numbers_for(target))
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, ...]:
         return self.kernel.workgroups(sizes)
@@ -49,5 +55,5 @@ class FinishingKernel:
         """Emits the kernel; the buffers are its operands, the epilogue's, and the output."""
         *inputs, output = buffers
         operands = inputs[self.operands :]
-        epilogue = VectorEpilogue(self.transform, operands, fused_multiply_add=True, numbers=DEVICE_NUMBERS)
+        epilogue = VectorEpilogue(self.transform, operands, fused_multiply_add=True, numbers=self.numbers)
         self.kernel.emit(work, *inputs[: self.operands], output, epilogue.emit)

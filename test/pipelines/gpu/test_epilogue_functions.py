@@ -1,0 +1,47 @@
+"""Functions of epilogues through CUDA: of few instructions, of which the kernel's text is run here."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from convolution_program import ACTIVATIONS
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
+from ptx_interpreter import Kernel
+from scheduled_program import ScheduledProgram
+
+CHANNELS = 8
+NAME = f"winograd_depthwise_f1x1_1x1_4x16x{CHANNELS}_from_{CHANNELS}"
+PROGRAM = ScheduledProgram(
+    (4, 16),
+    CHANNELS,
+    CHANNELS,
+    (1, 1),
+    (1, 1),
+    (1, 1),
+    groups=CHANNELS,
+    schedule=GpuDepthwiseSchedule(64, 2),
+)
+SLOW = ("div.rn.f32", "rcp.rn.f32", "cvt.rmi", "cvt.rzi")
+"""What branches, or has a sixteenth of the rate."""
+
+
+@pytest.mark.parametrize("activation", ["swish", "gelu"])
+def test_are_accurate_without_what_is_slow(activation: str, tmp_path: Path) -> None:
+    """Of numbers that the kernel multiplies by 1 and adds 0 to, large ones too."""
+    (text,) = replace(PROGRAM, activation=activation).kernels("sm_90a", tmp_path)
+    assert "div.full.f32" in text and not any(each in text for each in SLOW)
+    image = np.linspace(-12, 12, 64 * CHANNELS, dtype=np.float32)
+    image[:4] = -1e30, -100, 100, 1e30
+    result = np.full_like(image, np.nan)
+    filters, bias = np.ones(CHANNELS, np.float32), np.zeros(CHANNELS, np.float32)
+    kernel = Kernel.parsed(f".visible .entry{text}", NAME)
+    kernel.run([image, filters, bias, result], iter([(0, 0, 0), (1, 0, 0)]))
+    with np.errstate(over="ignore"):
+        exact = ACTIVATIONS[activation].exact(image.astype(np.float64))
+    # What the error function leaves of 1 has its error.
+    at_most = 2.0**-21 * np.maximum(np.abs(exact), np.abs(image) if activation == "gelu" else 0)
+    assert np.all(np.abs(result - exact) <= at_most + 1e-36)
+    assert result[0] == 0 and result[3] == image[3]
