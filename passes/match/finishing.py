@@ -31,6 +31,17 @@ class Finishing:
         """The dimension of the image that each of the result's is."""
         return self.dimensions[-1] if self.dimensions else tuple(range(self.result.type.rank))
 
+    @property
+    def of_elements(self) -> Finishing:
+        """The first ones of them, as far as they compute something of elements alone, in their order."""
+        found = Finishing((), (), self.operations[0].operands[0] if self.operations else self.result)
+        for operation, dimensions in zip(self.operations, self.dimensions, strict=True):
+            if list(dimensions) != sorted(dimensions) or not _is_of_element(operation.regions[0].blocks[0]):
+                break
+            operations = (*found.operations, operation)
+            found = Finishing(operations, (*found.dimensions, dimensions), operation.results[0])
+        return found
+
 
 def match_finishing(image: ir.Value) -> Finishing:
     """All that is computed of an image of f32 in a row, up to what transposes it."""
@@ -75,6 +86,11 @@ def _is_of_pixel(operation: ir.Operation, order: Sequence[int]) -> bool:
     if operation.name in ("arith.sitofp", "arith.cmpi"):
         return all(map(_counts, read))
     return all(isinstance(each, ir.F32Type) or _is_truth(each) for each in (type_, *read))
+
+
+def _is_of_element(body: ir.Block) -> bool:
+    """Whether nothing is computed of positions."""
+    return not any(view.operation.name == "linalg.index" for view in body.operations)
 
 
 def _counts(type_: ir.Type) -> bool:

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.row_sums import RowSumsKernel
     from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
     from iree.winograd.pipelines.cpu.kernels.softmax import SoftmaxKernel
+    from iree.winograd.pipelines.cpu.kernels.window_sums import WindowSumsKernel
 
     TensorKernel: TypeAlias = (
         AttentionKernel
@@ -66,11 +67,14 @@ if TYPE_CHECKING:
         | RowSumsKernel
         | SelectionKernel
         | SoftmaxKernel
+        | WindowSumsKernel
     )
 
 _SCORES_IN_CACHE = 4
 """L2s that scores of attention exceed where one kernel computes them, softmax and products with values.
 Masked ones it computes anyway."""
+_MOST_SUMMED = 25
+"""Elements of a window up to which its sum is written out."""
 _LEAST_ROW = 16
 """Shorter rows don't fill a vector of every target."""
 
@@ -118,8 +122,6 @@ class _Kind:
 
 def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
-    if isinstance(operation, WindowSums):
-        return "IREE's loops over windows are vectors of channels on CPUs"
     if isinstance(operation, Sums | PartialMoments | CombinedMoments):
         return "IREE's loops over pixels are vectors of channels on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)
@@ -165,6 +167,29 @@ def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
         extents=extents,
         dynamic=(read, written),
     )
+
+
+def _window_sums(operation: WindowSums, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.window_sums import WindowSumsKernel
+
+    finish = tuple(VectorFunction.of(each.regions[0].blocks[0]) for each in operation.finishing)
+    extents, (read, written) = _image_sizes(operation.image, operation.like)
+    return TensorDispatch(
+        WindowSumsKernel(operation.windows, finish, target),
+        (operation.image,),
+        _shape_like(operation.image, operation.like),
+        extents=extents,
+        dynamic=(read, written),
+    )
+
+
+def _misfit_of_windows(operation: WindowSums, target: CpuTarget) -> Reason | None:
+    windows = operation.windows
+    if None not in (*windows.extents, *windows.outputs):
+        return "IREE's loops over windows of known sizes are vectors of channels on CPUs"
+    if prod(windows.size) > _MOST_SUMMED:
+        return f"windows of {prod(windows.size)} elements aren't written out"
+    return None
 
 
 def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDispatch:
@@ -350,6 +375,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),
         RowSums: _Kind(_row_sums),
+        WindowSums: _Kind(_window_sums, _misfit_of_windows),
         SpreadElementwise: _Kind(_elementwise, _misfit_of_elementwise),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(_column_softmax),

@@ -150,11 +150,16 @@ def emit_body(
 ) -> ir.Value:
     """What a block of scalar operations computes of `values`, a vector for each of its arguments.
 
-    Functions are ours, where `fused_multiply_add` says whether the target has it, and otherwise IREE's.
+    Beside these it may use constants. Functions are ours, where `fused_multiply_add` says whether the target
+    has it, and otherwise IREE's.
     """
     values = dict(values)
     *operations, terminator = [view.operation for view in body.operations]
     for operation in operations:
+        for operand in operation.operands:
+            if operand not in values:
+                type_ = ir.VectorType.get([width], number_of(operand.type, known).computed.type)
+                values[operand] = _constant(operand.owner.operation, type_)
         operands = [values[operand] for operand in operation.operands]
         functions: Mapping[str, Callable[..., ir.Value]] = {}
         if fused_multiply_add is not None and operands and not _divides_by_number(operation):

@@ -70,6 +70,8 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
 
 
 def _misfit_of_windows(operation: WindowSums) -> Reason | None:
+    if None in (*operation.windows.extents, *operation.windows.outputs):
+        return "sums of windows of images of unknown sizes are IREE's on GPUs"
     *rows, columns = operation.windows.size
     if columns > _LONGEST_WINDOW or prod(rows) > _LONGEST_WINDOW:
         return f"a thread would add {prod((*rows, columns))} elements"

@@ -44,7 +44,7 @@ class MaxPooling:
 
 @dataclass(frozen=True)
 class WindowSums:
-    """Sums of windows of `N x H... x C`, all but N static, around which there are zeros."""
+    """Sums of windows of `N x H... x C`, of which C is static, around which there are zeros."""
 
     image: ir.Value
     windows: Windows
@@ -52,6 +52,8 @@ class WindowSums:
     """What is computed of each sum, and of where it is, one after the other."""
     dimensions: tuple[tuple[int, ...], ...]
     """For each of these, the dimension of the sums that each of its loops is."""
+    like: ir.Value
+    """A tensor of the sizes that the sums have."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import ImageRow, TouchedPixels
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, named
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -73,15 +73,32 @@ class PoolingKernel:
 
     def _positions(self, window: Index, extent: Index, dimension: int) -> list[Index]:
         """Of the elements of a window along a dimension."""
-        size = self.windows.size[dimension]
-        return [self._position(window, extent, dimension, element) for element in range(size)]
+        return [place.index for place in window_places(self.windows, window, extent, dimension)]
 
-    def _position(self, window: Index, extent: Index, dimension: int, element: int) -> Index:
-        """Where the image has an element of a window, or the nearest one to it."""
-        windows = self.windows
-        position = window * windows.strides[dimension] + (element - windows.low[dimension])
-        if windows.begins_before(dimension, element):
-            position = position.maximum(0)
-        if windows.ends_behind(dimension, element):
-            position = position.minimum(extent - 1)
-        return position
+
+@dataclass(frozen=True)
+class WindowPlace:
+    """Where the image has an element of a window along a dimension."""
+
+    index: Index
+    """Or that of the nearest one."""
+    exists: Condition
+
+
+def window_places(windows: Windows, window: Index, extent: Index, dimension: int) -> list[WindowPlace]:
+    """Those of all elements of a window along a dimension of an image, of so many elements there."""
+    return [
+        _place(windows, window * windows.strides[dimension], extent, dimension, element)
+        for element in range(windows.size[dimension])
+    ]
+
+
+def _place(windows: Windows, first: Index, extent: Index, dimension: int, element: int) -> WindowPlace:
+    index, exists = first + (element - windows.low[dimension]), Condition(True)
+    if windows.begins_before(dimension, element):
+        exists &= index.at_least(0)
+        index = index.maximum(0)
+    if windows.ends_behind(dimension, element):
+        exists &= index.less_than(extent)
+        index = index.minimum(extent - 1)
+    return WindowPlace(index, exists)

@@ -1,4 +1,4 @@
-"""Max pooling, which is exact."""
+"""Pooling: maxima, and sums of integers, which are exact."""
 
 from __future__ import annotations
 
@@ -110,6 +110,47 @@ def test_pools_images_of_any_size(batch: str, channels: int, pooling: tuple[int,
         for images in {1, 1 if batch == "1" else 3, 1 if batch == "1" else 0}:
             image = random.uniform(-1, 1, (images, *size, channels)).astype(np.float32)
             np.testing.assert_array_equal(np.asarray(run(image)), maxima(image, *pooling))
+
+
+def summing(text: str) -> str:
+    """`text` with sums of windows in place of maxima, halved."""
+    result = text[text.index(") -> ") + 5 : text.index(" {")]
+    halved = f"""
+      %h = linalg.generic {{
+        indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+      }} ins(%r : {result}) outs(%b : {result}) {{
+      ^bb0(%sum: f32, %old: f32):
+        %two = arith.constant 2.0 : f32
+        %half = arith.divf %sum, %two : f32
+        linalg.yield %half : f32
+      }} -> {result}
+      return %h"""
+    return text.replace("0xFF800000", "0.0").replace("nhwc_max", "nhwc_sum").replace("return %r", halved)
+
+
+@pytest.mark.parametrize(
+    ("batch", "channels", "pooling"),
+    [("?", 5, (3, 2, 1)), *wide_combinations([("1", 21, (2, 2, 0)), ("1", 16, (5, 1, 4))])],
+)
+def test_sums_windows_of_any_size(batch: str, channels: int, pooling: tuple[int, int, int]) -> None:
+    text = summing(program(batch, None, channels, *pooling))
+    compiled = iree.winograd.compile(text, threads=1, strict=True)
+    window, stride, padding = pooling
+    assert b"winograd_window_sum_%dx%d_anyxanyx%d" % (window, window, channels) in compiled
+    assert b"_elementwise" not in compiled, "halves are computed with the sums"
+    run = iree.winograd.load(compiled, device="local-sync")
+    random = np.random.default_rng(0)
+    for size in [(1, 1), (1, 13), (7, 1), (2, 2), (11, 5), (31, 40), (0, 5)]:
+        if min(size) + 2 * padding < window:
+            continue
+        for images in {1, 1 if batch == "1" else 3, 1 if batch == "1" else 0}:
+            image = random.integers(-99, 100, (images, *size, channels)).astype(np.float32)
+            around = ((0, 0), (padding, padding), (padding, padding), (0, 0))
+            windows = np.lib.stride_tricks.sliding_window_view(
+                np.pad(image, around), (window, window), axis=(1, 2)
+            )[:, ::stride, ::stride]
+            np.testing.assert_array_equal(np.asarray(run(image)), windows.sum(axis=(-2, -1)) / 2)
 
 
 def test_keeps_what_is_not_a_number() -> None:
