@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import arith, ir
 
 from .vectors import multiply_add, splat, vector_type
 
-_LOG2_E = 1.4426950408889634
+LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.693359375
 """The first bits of ln 2, few enough for their multiples by an exponent to be exact."""
 _LN2_LOW = math.log(2) - _LN2_HIGH
@@ -33,11 +33,11 @@ _MAX_ERROR = 4.0625
 with and without fused multiply-add."""
 
 
-def exponential(value: ir.Value, fused: bool) -> ir.Value:
+def exponential(value: ir.Value, fused: bool, *, is_negative: bool = False) -> ir.Value:
     """e to the power of each lane of a vector of f32, to within two units of the last place.
 
     Results below the normal numbers are zero, those from e^88.38 on infinite; a NaN stays one. `fused` says
-    whether the target has fused multiply-adds.
+    whether the target has fused multiply-adds, `is_negative` that no lane is more than zero.
 
     The argument is n ln 2 + r with an integer n (Cody and Waite 1980); e^r is a polynomial, and 2^n is put
     together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
@@ -47,14 +47,34 @@ def exponential(value: ir.Value, fused: bool) -> ir.Value:
     def constant(number: float) -> ir.Value:
         return splat(number, width, ir.F32Type.get())
 
-    value = _bounded(value, arith.CmpFPredicate.OGT, constant(_MAX_ARGUMENT))
+    if not is_negative:
+        value = _bounded(value, arith.CmpFPredicate.OGT, constant(_MAX_ARGUMENT))
     value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT))
-    shifted = multiply_add(value, constant(_LOG2_E), constant(_ROUND), fused)
+    shifted = multiply_add(value, constant(LOG2_E), constant(_ROUND), fused)
     exponent = arith.subf(shifted, constant(_ROUND))
     rest = multiply_add(exponent, constant(-_LN2_HIGH), value, fused)
     rest = multiply_add(exponent, constant(-_LN2_LOW), rest, fused)
     power = _polynomial([constant(coefficient) for coefficient in _EXPONENTIAL], rest, fused)
     return arith.mulf(power, _power_of_two(shifted, width))
+
+
+def negative_power_of_two(value: ir.Value, fused: bool) -> ir.Value:
+    """Two to the power of each lane of a vector of f32, of which none is more than zero, as `exponential`.
+
+    The argument is the sum of an integer and a rest, which is exact.
+    """
+    width = ir.VectorType(value.type).shape[0]
+
+    def constant(number: float) -> ir.Value:
+        return splat(number, width, ir.F32Type.get())
+
+    value = _bounded(value, arith.CmpFPredicate.OLT, constant(-_EXPONENT_BIAS))
+    shifted = arith.addf(value, constant(_ROUND))
+    rest = arith.subf(value, arith.subf(shifted, constant(_ROUND)))
+    coefficients = [
+        constant(coefficient * math.log(2) ** power) for power, coefficient in enumerate(_EXPONENTIAL)
+    ]
+    return arith.mulf(_polynomial(coefficients, rest, fused), _power_of_two(shifted, width))
 
 
 def error_function(

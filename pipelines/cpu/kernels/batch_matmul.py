@@ -31,6 +31,8 @@ _MOST_VECTORS = 4
 """Of a row of a register block."""
 _LATENCY = 8
 """Sums that have to be independent of each other for multiply-adds not to wait."""
+_LOAD = 0.25
+"""What a load takes beside multiply-adds, of the time of one of these."""
 _PREFETCH = 8
 
 
@@ -311,7 +313,7 @@ class BatchMatmulKernel:
 def register_block(
     rows: int, columns: int, target: CpuTarget, most_channels: int | None = None
 ) -> RegisterBlock:
-    """That by which the fewest vectors, or the fewest loads if they take longer, are processed.
+    """That by which the fewest vectors are processed, and few loads.
 
     Of no more than `most_channels` columns, which a vector has.
     """
@@ -320,10 +322,10 @@ def register_block(
         width //= 2
     most_vectors = ceil_div(columns, width) if most_channels is None else most_channels // width
 
-    def cost(block: RegisterBlock) -> tuple[int, int]:
+    def cost(block: RegisterBlock) -> float:
         work = block.channel_work
         blocks = ceil_div(columns, block.channels) * ceil_div(rows, block.rows)
-        return blocks * max(work.multiply_adds, work.loads, _LATENCY), -block.vectors
+        return blocks * (max(work.multiply_adds, work.loads, _LATENCY) + _LOAD * work.loads)
 
     candidates = (
         RegisterBlock(count, vectors, width, _PREFETCH)
