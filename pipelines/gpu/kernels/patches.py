@@ -137,7 +137,7 @@ class Patches(ABC):
         channels_first = self._packing.shape.input_channels_first
         rows, columns = self._patch.extents
         pixels = WARPGROUP_THREADS // units
-        whole = columns // pixels * pixels if pixels * units == WARPGROUP_THREADS else 0
+        whole = self._patch.whole_columns(units)
         pixel, unit = self._thread // units, self._thread % units
         if channels_first and whole:
             pixel, unit = self._thread % pixels, self._thread // pixels

@@ -17,7 +17,7 @@ from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION
+from iree.winograd.pipelines.gpu.device.warpgroup import REDUCTION, WARPGROUP_THREADS
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .matrix import HALF_BYTES
@@ -133,6 +133,22 @@ class Patch(ABC):
     def channel_quads(self) -> int:
         """Quads of channels of a block."""
         return self.channels // (self.channel_blocks * QUAD)
+
+    def whole_columns(self, units: int) -> int:
+        """Columns that the threads of a warpgroup share evenly where they bring so many units of a pixel."""
+        pixels = WARPGROUP_THREADS // units
+        return self.extents[1] // pixels * pixels if pixels * units == WARPGROUP_THREADS else 0
+
+    @property
+    def loads(self) -> int:
+        """Quads that a thread loads of a block."""
+        return ceil_div(prod(self.extents) * self.channel_quads, WARPGROUP_THREADS)
+
+    @property
+    def scattered_loads(self) -> int:
+        """Those that don't have the same columns in each row, and so places of their own."""
+        columns = self.extents[1] - self.whole_columns(self.channel_quads)
+        return ceil_div(self.extents[0] * columns * self.channel_quads, WARPGROUP_THREADS)
 
     @property
     def bytes(self) -> int:

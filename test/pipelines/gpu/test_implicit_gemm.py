@@ -215,6 +215,19 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
         assert each.threads * (each.sums + 64) <= 65536
 
 
+@pytest.mark.parametrize(("channels", "blocks"), [(288, {1}), (320, {4}), (384, {4}), (480, set())])
+def test_none_is_offered_whose_threads_lack_registers(channels: int, blocks: set[int]) -> None:
+    """28 x 28 x 384 to 128 channels took an H200 88 us, predicted 40: threads spilled 248 bytes each."""
+    pointwise = "kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    shape = _shape(f"32x28x28x{channels}->128 {pointwise}")
+    offered = [
+        each
+        for each in schedules(shape, HOPPER, default_gpu_machine("sm_90a"))
+        if isinstance(each, ImplicitGemmSchedule) and each.products == 3 and each.block_columns == 64
+    ]
+    assert {each.channel_blocks for each in offered} == blocks
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
