@@ -31,6 +31,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    InterleavedChannels,
     MaxPooling,
     PartialMoments,
     PixelSelection,
@@ -122,6 +123,8 @@ class _Kind:
 
 def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
+    if isinstance(operation, InterleavedChannels):
+        return "concatenations are in memory where channels are shuffled on CPUs"
     if isinstance(operation, Sums | PartialMoments | CombinedMoments):
         return "IREE's loops over pixels are vectors of channels on CPUs"
     return _KINDS[type(operation)].misfit(operation, target)

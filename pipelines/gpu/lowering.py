@@ -21,6 +21,7 @@ from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
+from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
@@ -67,6 +68,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedProduct,
     ChannelsLast,
     CombinedMoments,
+    InterleavedChannels,
     PartialMoments,
     RowNormalization,
     RowSoftmax,
@@ -123,6 +125,7 @@ def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
     {
         ChannelsLast: _channels_last,
+        InterleavedChannels: lambda launcher, each: InterleavingLowering.of(each).lower(launcher),
         WindowSums: lowered_windows,
         RowSoftmax: lowered_rows,
         RowNormalization: lowered_rows,

@@ -14,6 +14,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -23,6 +24,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    InterleavedChannels,
     MaxPooling,
     PartialMoments,
     PixelSelection,
@@ -78,6 +80,11 @@ def _misfit_of_windows(operation: WindowSums) -> Reason | None:
     return None
 
 
+def _misfit_of_interleaving(operation: InterleavedChannels) -> Reason | None:
+    kernel = InterleavingLowering.of(operation).kernel
+    return None if kernel.fits else f"quads have no whole turns of {kernel.parts} parts"
+
+
 def _misfit_of_rows(length: int) -> Reason | None:
     if length < _LEAST_ROW:
         return f"rows of {length} elements are few for a thread"
@@ -131,7 +138,8 @@ def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reas
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: lambda _: None,
-        ChannelShuffle: lambda _: "IREE shuffles channels as fast on GPUs",
+        ChannelShuffle: lambda _: "groups of channels are parts that are interleaved on GPUs",
+        InterleavedChannels: _misfit_of_interleaving,
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
         WindowSums: _misfit_of_windows,
         PixelSelection: lambda _: "there is no kernel for selected pixels on GPUs",

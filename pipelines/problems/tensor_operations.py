@@ -8,6 +8,7 @@ from typing import TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.attention import FusedAttention
 from iree.winograd.passes.match.batch_matmul import BatchMatmul
+from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.elementwise import Elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
@@ -30,6 +31,14 @@ class ChannelShuffle:
     """`N x groups x channels` as `N x channels x groups`, where N are the pixels of images."""
 
     image: ir.Value
+
+
+@dataclass(frozen=True)
+class InterleavedChannels:
+    """So many `channels` of each part of an image in turns: `pixels x channels x parts`, of static sizes."""
+
+    parts: tuple[ChannelSlice, ...]
+    channels: int
 
 
 @dataclass(frozen=True)
@@ -154,6 +163,7 @@ class SpreadElementwise:
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelShuffle
+    | InterleavedChannels
     | MaxPooling
     | WindowSums
     | PixelSelection

@@ -8,14 +8,15 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_last
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import ChannelShuffle, ChannelsLast
+from ..problems.tensor_operations import ChannelShuffle, ChannelsLast, InterleavedChannels
 
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""
@@ -34,6 +35,17 @@ class TransposeImages:
         %v = "winograd.input_transform"(%t) : (tensor<1x32x32x3xf32>) -> tensor<36x64x3xf32>
       becomes
         %t = flow.dispatch @winograd_channels_last_1024x3(%x)
+
+    Groups of channels that are shuffled, on GPUs, are parts of images whose channels are taken in turns. The
+    parts of a concatenation are read where they are, and it isn't written.
+
+        %c = tensor.insert_slice %x into %empty[0, 0, 0, 0] ... into tensor<1x28x28x116xf32>
+        %d = tensor.insert_slice %y into %c[0, 0, 0, 58] ... into tensor<1x28x28x116xf32>
+        %g = tensor.expand_shape %d [[0], [1], [2], [3, 4]] ... into tensor<1x28x28x2x58xf32>
+        %t = linalg.transpose ins(%g) permutation = [0, 1, 2, 4, 3]
+      becomes
+        %s = flow.dispatch @winograd_interleave_784x2x58(%x, %y) -> tensor<784x58x2xf32>
+        %t = tensor.expand_shape %s : tensor<784x58x2xf32> into tensor<1x28x28x58x2xf32>
 
     Few groups of channels that are shuffled, on CPUs, where IREE moves one element after the other, are the
     channels of as many images as there are pixels.
@@ -88,15 +100,57 @@ def _shuffled(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Value
     last = len(pixels)
     reassociation = [[*range(last)], [last], [last + 1]]
     element = ir.RankedTensorType(image.type).element_type
-    images = ir.RankedTensorType.get([prod(pixels), groups, channels], element)
-    collapsed = tensor.collapse_shape(images, image, reassociation)
-    shuffle = ChannelShuffle(collapsed)
-    if backend.misfit(shuffle) is not None:
-        erase_if_unused([collapsed.owner.operation])
-        return None
-    shuffled = lowering.compute(shuffle)
+    shuffled = _interleaved(image, backend, lowering)
+    if shuffled is None:
+        images = ir.RankedTensorType.get([prod(pixels), groups, channels], element)
+        collapsed = tensor.collapse_shape(images, image, reassociation)
+        shuffle = ChannelShuffle(collapsed)
+        if backend.misfit(shuffle) is not None:
+            erase_if_unused([collapsed.owner.operation])
+            return None
+        shuffled = lowering.compute(shuffle)
     shape = [*pixels, channels, groups]
     return tensor.expand_shape(ir.RankedTensorType.get(shape, element), shuffled, reassociation, [], shape)
+
+
+def _interleaved(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Value | None:
+    """Build `pixels x channels x groups` of the groups where they are; None where there is no such kernel."""
+    *pixels, groups, channels = ir.RankedTensorType(image.type).shape
+    parts = _concatenated(image)
+    if parts is not None and backend.misfit(InterleavedChannels(parts, channels)) is None:
+        return lowering.compute(InterleavedChannels(parts, channels))
+    last = len(pixels)
+    rows = ir.RankedTensorType.get(
+        [prod(pixels), groups * channels], ir.RankedTensorType(image.type).element_type
+    )
+    whole = tensor.collapse_shape(rows, image, [[*range(last)], [last, last + 1]])
+    of_image = InterleavedChannels(
+        tuple(ChannelSlice(whole, group * channels) for group in range(groups)), channels
+    )
+    if backend.misfit(of_image) is None:
+        return lowering.compute(of_image)
+    erase_if_unused([whole.owner.operation])
+    return None
+
+
+def _concatenated(image: ir.Value) -> tuple[ChannelSlice, ...] | None:
+    """The groups of an image that nothing else reads, where each is a part of a concatenation."""
+    *_, groups, channels = ir.RankedTensorType(image.type).shape
+    expansion = defining_operation(image)
+    if expansion is None or expansion.name != "tensor.expand_shape" or only_user(image) is None:
+        return None
+    value = expansion.operands[0]
+    parts: dict[int, ir.Value] = {}
+    while (insertion := defining_operation(value)) is not None and only_user(value) is not None:
+        destination = match_insert(insertion)
+        if destination is None:
+            break
+        parts.setdefault(destination.first, insertion.operands[0])
+        value = destination.whole
+    firsts = [group * channels for group in range(groups)]
+    if sorted(parts) != firsts or any(part.type.shape[-1] != channels for part in parts.values()):
+        return None
+    return tuple(match_extract(parts[first]) for first in firsts)
 
 
 def _moves_channels(transposition: ir.Operation) -> bool:

@@ -82,3 +82,28 @@ util.func public @gpu(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x32x3xf32>) -> tensor<16x225x3xf32>
   util.return %v : tensor<16x225x3xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+// On GPUs the parts of a concatenation are read where they are, and of others those of the image.
+// CHECK-LABEL: @interleaved
+// CHECK-SAME: (%[[X:[a-z0-9]+]]: tensor<1x7x5x20xf32>, %[[Y:[a-z0-9]+]]: tensor<1x7x5x40xf32>, %[[Z:[a-z0-9]+]]: tensor<1x7x4x3x6xf32>)
+// CHECK-NOT: tensor.insert_slice
+// CHECK: %[[S:.*]] = flow.dispatch @winograd_interleave_35x2x20::@winograd_interleave_35x2x20(%[[X]], %[[Y]])
+// CHECK: %[[T:.*]] = tensor.expand_shape %[[S]] {{.*}} into tensor<1x7x5x20x2xf32>
+// CHECK: %[[R:.*]] = tensor.collapse_shape %[[Z]] {{.*}} into tensor<28x18xf32>
+// CHECK: flow.dispatch @winograd_interleave_28x3x6::@winograd_interleave_28x3x6(%[[R]])
+util.func public @interleaved(%x: tensor<1x7x5x20xf32>, %y: tensor<1x7x5x40xf32>, %z: tensor<1x7x4x3x6xf32>) -> (tensor<1x7x5x20x2xf32>, tensor<1x7x4x6x3xf32>) {
+  %part = tensor.extract_slice %y[0, 0, 0, 20] [1, 7, 5, 20] [1, 1, 1, 1] : tensor<1x7x5x40xf32> to tensor<1x7x5x20xf32>
+  %empty = tensor.empty() : tensor<1x7x5x40xf32>
+  %first = tensor.insert_slice %x into %empty[0, 0, 0, 0] [1, 7, 5, 20] [1, 1, 1, 1] : tensor<1x7x5x20xf32> into tensor<1x7x5x40xf32>
+  %both = tensor.insert_slice %part into %first[0, 0, 0, 20] [1, 7, 5, 20] [1, 1, 1, 1] : tensor<1x7x5x20xf32> into tensor<1x7x5x40xf32>
+  %groups = tensor.expand_shape %both [[0], [1], [2], [3, 4]] output_shape [1, 7, 5, 2, 20] : tensor<1x7x5x40xf32> into tensor<1x7x5x2x20xf32>
+  %e = tensor.empty() : tensor<1x7x5x20x2xf32>
+  %s = linalg.transpose ins(%groups : tensor<1x7x5x2x20xf32>) outs(%e : tensor<1x7x5x20x2xf32>) permutation = [0, 1, 2, 4, 3]
+  %ez = tensor.empty() : tensor<1x7x4x6x3xf32>
+  %t = linalg.transpose ins(%z : tensor<1x7x4x3x6xf32>) outs(%ez : tensor<1x7x4x6x3xf32>) permutation = [0, 1, 2, 4, 3]
+  util.return %s, %t : tensor<1x7x5x20x2xf32>, tensor<1x7x4x6x3xf32>
+}
