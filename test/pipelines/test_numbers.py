@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
 from iree.winograd.calibration.programs import backend_of, compile_module
-from iree.winograd.dialect.bindings import func, ir
+from iree.winograd.dialect.bindings import arith, func, ir
 from iree.winograd.pipelines.cpu.lowering import translation
 from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements
+from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_dispatch, emit_executable
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of
 from iree.winograd.pipelines.emission.signature import DispatchSignature
+from iree.winograd.pipelines.emission.vectors import splat
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -25,7 +29,14 @@ def processor(request: pytest.FixtureRequest) -> str:
     return "cpu" if emulated is None else f"cpu:{emulated}"
 
 
-def copying_program(source: str, target: str, count: int, lanes: int = 16, processor: str = "cpu") -> bytes:
+def copying_program(
+    source: str,
+    target: str,
+    count: int,
+    lanes: int = 16,
+    processor: str = "cpu",
+    copy_numbers: Callable[..., None] = copy_elements,
+) -> bytes:
     """One that copies numbers by vectors of so many, and what is left one by one."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
@@ -35,7 +46,7 @@ def copying_program(source: str, target: str, count: int, lanes: int = 16, proce
         signature = DispatchSignature.of([read], written)
 
         def copy(function: KernelFunction[Buffer]) -> None:
-            copy_elements(function.buffers[0], Index(0), function.buffers[1], Index(0), Index(count), lanes)
+            copy_numbers(function.buffers[0], Index(0), function.buffers[1], Index(0), Index(count), lanes)
 
         with ir.InsertionPoint(module.body):
             emit_executable(
@@ -51,6 +62,28 @@ def copying_program(source: str, target: str, count: int, lanes: int = 16, proce
             with ir.InsertionPoint(function.add_entry_block()):
                 func.ReturnOp([emit_dispatch("copy", signature, list(function.arguments))])
         return compile_module(module, processor)
+
+
+@pytest.mark.parametrize("limit", [0.25, 0.1])
+def test_numbers_that_are_bf16_are_stored_as_they_are(limit: float) -> None:
+    """The lesser of those that were loaded and of another one, which 0.1 isn't: it is rounded."""
+
+    def copy_bounded(
+        source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int
+    ) -> None:
+        assert count.known is not None and count.known % lanes == 0
+        with loop(count, lanes) as i:
+            bound = splat(limit, lanes, source.computed)
+            target.store(arith.minimumf(source.load(first + i, lanes), bound), place + i)
+
+    bits = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16)
+    numbers = bits.view(torch.bfloat16)
+    program = copying_program("bf16", "bf16", len(numbers), copy_numbers=copy_bounded)
+    result = torch.as_tensor(winograd.load(program).copied(numbers))
+    expected = torch.minimum(numbers.float(), torch.tensor(limit)).bfloat16()
+    normal = expected.float().abs() >= torch.finfo(torch.float32).tiny
+    assert torch.equal(result[normal], expected[normal])
+    assert torch.equal(result.isnan(), expected.isnan())
 
 
 def copied(source: str, target: str, numbers: torch.Tensor, path, processor: str) -> torch.Tensor:

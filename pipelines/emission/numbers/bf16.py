@@ -5,7 +5,9 @@ Intel, Architecture Instruction Set Extensions Programming Reference, VCVTNEPS2B
 
 from __future__ import annotations
 
+import numpy as np
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.match.navigation import defining_operation
 
 from .f32 import F32
 from .number import Number, with_element
@@ -13,8 +15,10 @@ from .number import Number, with_element
 _BITS = 16
 _BELOW_HALF = (1 << (_BITS - 1)) - 1
 """Added to what is cut off, it carries for what is more than a half, and with one more for a half."""
-_QUIET = 1 << 22
-"""What every NaN keeps of its bits, so that none becomes an infinity."""
+_NAN = 0x7FC00000
+"""What every NaN becomes: rounded, its bits may be those of another number."""
+_CHOOSING = ("arith.maximumf", "arith.minimumf", "arith.select")
+"""Operations whose result is one of their operands."""
 
 
 class UpperHalf(Number):
@@ -32,14 +36,13 @@ class UpperHalf(Number):
         return arith.bitcast(with_element(stored.type, F32.type), bits)
 
     def narrowed(self, computed: ir.Value) -> ir.Value:
+        if (stored := _stored(computed)) is not None:
+            return stored
         short, integer = (
             with_element(computed.type, ir.IntegerType.get_signless(bits)) for bits in (_BITS, 2 * _BITS)
         )
         bits = arith.bitcast(integer, computed)
-        last = arith.andi(arith.shrui(bits, _splat(_BITS, integer)), _splat(1, integer))
-        rounded = arith.addi(bits, arith.addi(last, _splat(_BELOW_HALF, integer)))
-        is_nan = arith.cmpf(arith.CmpFPredicate.UNO, computed, computed)
-        kept = arith.select(is_nan, arith.ori(bits, _splat(_QUIET, integer)), rounded)
+        kept = bits if _is_upper_half(computed) else _rounded(computed, bits)
         upper = arith.trunci(short, arith.shrui(kept, _splat(_BITS, integer)))
         return arith.bitcast(with_element(computed.type, self.type), upper)
 
@@ -51,6 +54,8 @@ class RoundedUpperHalf(UpperHalf):
     """
 
     def narrowed(self, computed: ir.Value) -> ir.Value:
+        if (stored := _stored(computed)) is not None:
+            return stored
         # IREE makes integer operations of `arith.truncf`.
         type_ = with_element(computed.type, self.type)
         return ir.Operation.create("llvm.fptrunc", [type_], [computed]).result
@@ -58,6 +63,49 @@ class RoundedUpperHalf(UpperHalf):
 
 BF16 = UpperHalf("bf16")
 ROUNDED_BF16 = RoundedUpperHalf("bf16")
+
+
+def _rounded(number: ir.Value, bits: ir.Value) -> ir.Value:
+    """The bits of a number of f32, whose upper half is that of the nearest one."""
+    integer = bits.type
+    last = arith.andi(arith.shrui(bits, _splat(_BITS, integer)), _splat(1, integer))
+    rounded = arith.addi(bits, arith.addi(last, _splat(_BELOW_HALF, integer)))
+    is_nan = arith.cmpf(arith.CmpFPredicate.UNO, number, number)
+    return arith.select(is_nan, _splat(_NAN, integer), rounded)
+
+
+def _stored(number: ir.Value) -> ir.Value | None:
+    """What an f32 number was widened from; None for any other."""
+    value = number
+    for name in ("arith.bitcast", "arith.shli", "arith.extui", "arith.bitcast"):
+        definition = defining_operation(value)
+        if definition is None or definition.name != name:
+            return None
+        value = definition.operands[0]
+    element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
+    return value if isinstance(element, ir.BF16Type) else None
+
+
+def _is_upper_half(number: ir.Value) -> bool:
+    """Whether the lower half of an f32 number is surely zero: it was widened, or chosen among such."""
+    if _stored(number) is not None:
+        return True
+    definition = defining_operation(number)
+    if definition is None:
+        return False
+    if definition.name in _CHOOSING:
+        chosen = [operand for operand in definition.operands if operand.type == number.type]
+        return all(map(_is_upper_half, chosen))
+    if definition.name != "arith.constant":
+        return False
+    value = definition.attributes["value"]
+    lane = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else value
+    return isinstance(lane, ir.FloatAttr) and _has_no_lower_half(lane.value)
+
+
+def _has_no_lower_half(number: float) -> bool:
+    bits = int(np.float32(number).view(np.uint32))
+    return bits % (1 << _BITS) == 0
 
 
 def _splat(number: int, type_: ir.Type) -> ir.Value:
