@@ -61,6 +61,38 @@ func.func @pixels(%x: tensor<2x5x7x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32
 
 // -----
 
+// Rows of windows are a line. What is computed of the windows is computed of it, before they are split.
+// CHECK-LABEL: @windows
+// CHECK-SAME: (%[[X:.*]]: tensor<294x96xf32>, %[[W:.*]]: tensor<96x32xf32>, %[[BIAS:.*]]: tensor<32xf32>, %[[Y:.*]]: tensor<6x49x32xf32>)
+// CHECK: %[[LINE:.*]] = tensor.expand_shape {{.*}} output_shape [1, 294, 96]
+// CHECK: %[[SUMS:.*]] = linalg.generic {{.*}} ins(%[[LINE]]
+// CHECK: %[[ROWS:.*]] = tensor.collapse_shape %[[Y]] {{\[}}[0, 1], [2]]
+// CHECK: %[[OTHER:.*]] = tensor.expand_shape %[[ROWS]] {{\[}}[0, 1], [2]] output_shape [1, 294, 32]
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[SUMS]], %[[BIAS]], %[[OTHER]]
+// CHECK: %[[R:.*]] = tensor.expand_shape {{.*}} output_shape [6, 49, 32]
+// CHECK: return %[[R]] : tensor<6x49x32xf32>
+func.func @windows(%x: tensor<294x96xf32>, %w: tensor<96x32xf32>, %bias: tensor<32xf32>, %y: tensor<6x49x32xf32>)
+    -> tensor<6x49x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %o = tensor.empty() : tensor<294x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<294x32xf32>) -> tensor<294x32xf32>
+  %p = linalg.matmul {winograd.algorithm = {output_tile = array<i64: 1>, part_size = array<i64: 1>}}
+    ins(%x, %w : tensor<294x96xf32>, tensor<96x32xf32>) outs(%f : tensor<294x32xf32>) -> tensor<294x32xf32>
+  %split = tensor.expand_shape %p [[0, 1], [2]] output_shape [6, 49, 32] : tensor<294x32xf32> into tensor<6x49x32xf32>
+  %o2 = tensor.empty() : tensor<6x49x32xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(w, i, j) -> (w, i, j)>, affine_map<(w, i, j) -> (j)>, affine_map<(w, i, j) -> (w, i, j)>,
+      affine_map<(w, i, j) -> (w, i, j)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%split, %bias, %y : tensor<6x49x32xf32>, tensor<32xf32>, tensor<6x49x32xf32>) outs(%o2 : tensor<6x49x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+    %t = arith.addf %a, %b : f32
+    %u = arith.addf %t, %c : f32
+    linalg.yield %u : f32
+  } -> tensor<6x49x32xf32>
+  return %r : tensor<6x49x32xf32>
+}
+
+// -----
+
 // Without an annotation it stays as it is.
 // CHECK-LABEL: @left
 // CHECK: linalg.matmul
