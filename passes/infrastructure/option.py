@@ -22,6 +22,7 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 _METADATA = "option"
@@ -113,6 +114,11 @@ def options_of(options_class: type) -> tuple[Option, ...]:
 
     Other fields are for programs only.
     """
+    return _declared_options(options_class)
+
+
+@cache
+def _declared_options(options_class: type) -> tuple[Option, ...]:
     if not dataclasses.is_dataclass(options_class):
         return ()
     hints = get_type_hints(options_class)

@@ -42,10 +42,11 @@ def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
         kinds = ", ".join(each.kind for each in _schedules())
         raise ValueError(f"the kind of a schedule must be one of {kinds}, not {kind!r}")
     known = {field.name for field in fields(schedule)}
+    hints = get_type_hints(schedule)
     for name, value in values.items():
         if name not in known:
             raise ValueError(f"a {kind} schedule has no {name!r}")
-        hint = get_type_hints(schedule)[name]
+        hint = hints[name]
         wanted, article = (str, "a string") if hint in (str, str | None) else (int, "an integer")
         if type(value) is not wanted and hint is not bool:
             raise ValueError(f"{name} of a {kind} schedule must be {article}, not {value!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from math import isqrt
 
 from iree.winograd.dialect.bindings import ir
@@ -116,6 +116,7 @@ def _instruction_set(target: ExecutableTarget) -> InstructionSet | None:
     return instruction_set_of(target.field("target_triple"))
 
 
+@cache
 def _cpu_target(target: ExecutableTarget) -> CpuTarget:
     instruction_set = _instruction_set(target)
     assert instruction_set is not None, "only targets that match have a backend"
