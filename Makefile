@@ -94,13 +94,13 @@ typecheck: $(installed) imported
 	MYPYPATH=build/typecheck $(python) -m mypy --cache-dir=.mypy_cache -p iree.winograd
 
 $(installed): pyproject.toml | $(python)
-	$(python) -m pip install --quiet --editable '.[bench,test,torch]'
-	$(python) -m pip install --quiet requests
-	$(python) -m pip install --quiet --no-deps pytorchcv==0.0.67
+	$(python) -m pip install --quiet --no-compile --editable '.[bench,test,torch]'
+	$(python) -m pip install --quiet --no-compile requests
+	$(python) -m pip install --quiet --no-compile --no-deps pytorchcv==0.0.67
 	touch $@
 
 $(documented): pyproject.toml | $(python)
-	$(python) -m pip install --quiet --editable '.[docs]'
+	$(python) -m pip install --quiet --no-compile --editable '.[docs]'
 	touch $@
 
 $(python):
