@@ -20,6 +20,7 @@ from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.between import main as compile_between
+from benchmarks.amd.blocks import FEW, FULLER, LEFT, WIDE, cause, sums_of_two_warps
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
 from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
@@ -188,6 +189,21 @@ def test_layers_have_the_same_kernels_whose_blocks_are_as_full() -> None:
         key(32, 128, 64, replace(schedule, thread_columns=4)),
     )
     assert key(32, 128, 64) not in other
+
+
+def test_blocks_are_small_for_a_cause() -> None:
+    """On a GPU of 96 compute units. What blocks of 64 x 64 leave over is counted by what a unit has to do."""
+    space = GpuBackend(GpuTarget(1024, 64 << 10, architecture="rdna3")).search_space()
+
+    def found(batch: int, size: int, channels: int, filters: int) -> str:
+        problem = layer_problem(SquareLayer(batch, size, channels, filters, 1))
+        return cause(problem, predicted(problem, space).chosen, 96)
+
+    assert sums_of_two_warps(96) == 786432
+    assert found(1, 35, 192, 32) == FEW
+    assert found(32, 14, 256, 128) == FULLER  # Of 196 blocks three for a unit, of twice as many halves five.
+    assert found(32, 14, 1024, 256) == WIDE
+    assert cause(layer_problem(SquareLayer(1, 7, 8, 8, 1)), None, 96) == LEFT
 
 
 def test_kernels_of_the_same_blocks_are_summed_up() -> None:
