@@ -27,6 +27,7 @@ from iree.winograd.pipelines.emission.work import Size
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
+    ChannelsFirst,
     ChannelShuffle,
     ChannelsLast,
     ColumnSoftmax,
@@ -146,6 +147,19 @@ def _channels_last(operation: ChannelsLast | ChannelShuffle, target: CpuTarget) 
     extents = {Size("input", dimension): size_of(image, 2 + dimension) for dimension in range(len(size))}
     dynamic = image_tensor(type_, "input", channels_first=True).dynamic
     return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(dynamic, dynamic))
+
+
+def _channels_first(operation: ChannelsFirst, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+
+    image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
+    batch, *size, channels = type_.shape
+    kernel = ImageTransposition(channels, None, 1, target, makes_first=True)
+    extents = {Size("input", dimension): size_of(image, 1 + dimension) for dimension in range(len(size))}
+    dynamic = image_tensor(type_, "input", channels_first=False).dynamic
+    return TensorDispatch(
+        kernel, (image,), (batch, channels, *size), extents=extents, dynamic=(dynamic, dynamic)
+    )
 
 
 def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason | None:
@@ -374,6 +388,7 @@ def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reas
 _KINDS: Mapping[type, _Kind] = MappingProxyType(
     {
         ChannelsLast: _Kind(_channels_last),
+        ChannelsFirst: _Kind(_channels_first),
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
+    ChannelsFirst,
     ChannelShuffle,
     ChannelsLast,
     ColumnSoftmax,
@@ -138,6 +139,7 @@ def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reas
 _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
     {
         ChannelsLast: lambda _: None,
+        ChannelsFirst: lambda _: "IREE transposes images of unknown sizes on GPUs",
         ChannelShuffle: lambda _: "groups of channels are parts that are interleaved on GPUs",
         InterleavedChannels: _misfit_of_interleaving,
         MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",

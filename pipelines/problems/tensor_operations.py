@@ -27,6 +27,13 @@ class ChannelsLast:
 
 
 @dataclass(frozen=True)
+class ChannelsFirst:
+    """`N x H... x C`, of which an H is known only at run time, as `N x C x H...`. C is static."""
+
+    image: ir.Value
+
+
+@dataclass(frozen=True)
 class ChannelShuffle:
     """`N x groups x channels` as `N x channels x groups`, where N are the pixels of images."""
 
@@ -162,6 +169,7 @@ class SpreadElementwise:
 
 TensorOperation: TypeAlias = (
     ChannelsLast
+    | ChannelsFirst
     | ChannelShuffle
     | InterleavedChannels
     | MaxPooling

@@ -9,15 +9,16 @@ from iree.winograd.dialect.ops import InputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
-from iree.winograd.passes.match.image_layout import is_transposition, to_channels_last
+from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import ChannelShuffle, ChannelsLast, InterleavedChannels
+from ..problems.tensor_operations import ChannelsFirst, ChannelShuffle, ChannelsLast, InterleavedChannels
 
+_KERNELS = ("flow.dispatch", "winograd.")
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""
 
@@ -35,6 +36,14 @@ class TransposeImages:
         %v = "winograd.input_transform"(%t) : (tensor<1x32x32x3xf32>) -> tensor<36x64x3xf32>
       becomes
         %t = flow.dispatch @winograd_channels_last_1024x3(%x)
+
+    Results of kernels that are returned channels first, of sizes known only at run time, become such a kernel
+    on CPUs: IREE's code takes twice as long for these as for known ones.
+
+        %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) permutation = [0, 3, 1, 2]
+        %r = hal.tensor.export %t
+      becomes
+        %t = flow.dispatch @winograd_channels_first_anyx4(%y)
 
     Groups of channels that are shuffled, on GPUs, are parts of images whose channels are taken in turns. The
     parts of a concatenation are read where they are, and it isn't written.
@@ -73,6 +82,9 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
         elif _moves_channels(transposition) and _is_argument(image) and _is_transformed(transposition):
             moved = ChannelsLast(image)
             transposed = lowering.compute(moved) if backend.misfit(moved) is None else None
+        elif _returns_channels_first(transposition):
+            returned = ChannelsFirst(image)
+            transposed = lowering.compute(returned) if backend.misfit(returned) is None else None
         else:
             return
     if transposed is None:
@@ -160,6 +172,23 @@ def _moves_channels(transposition: ir.Operation) -> bool:
         is_transposition(transposition, to_channels_last(image.rank))
         and str(image.element_type) == "f32"
         and not is_dynamic(image.shape[1])
+    )
+
+
+def _returns_channels_first(transposition: ir.Operation) -> bool:
+    """Whether it makes results of a kernel, f32 of unknown sizes, channels first to be returned."""
+    image = transposition.operands[0]
+    type_, kernel = ir.RankedTensorType(image.type), defining_operation(image)
+    _, *size, channels = type_.shape
+    users = {use.owner.operation.name for use in transposition.results[0].uses}
+    return (
+        is_transposition(transposition, to_channels_first(type_.rank))
+        and str(type_.element_type) == "f32"
+        and any(map(is_dynamic, size))
+        and not is_dynamic(channels)
+        and kernel is not None
+        and kernel.name.startswith(_KERNELS)
+        and users == {"hal.tensor.export"}
     )
 
 

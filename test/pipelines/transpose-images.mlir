@@ -107,3 +107,36 @@ util.func public @interleaved(%x: tensor<1x7x5x20xf32>, %y: tensor<1x7x5x40xf32>
   %t = linalg.transpose ins(%z : tensor<1x7x4x3x6xf32>) outs(%ez : tensor<1x7x4x6x3xf32>) permutation = [0, 1, 2, 4, 3]
   util.return %s, %t : tensor<1x7x5x20x2xf32>, tensor<1x7x4x6x3xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// A kernel's results of unknown size that are returned channels first; those of known size are IREE's.
+// CHECK-LABEL: @returned
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_channels_first_anyx4::@winograd_channels_first_anyx4[%[[H:.*]], %[[W:.*]]](%[[Y]], %[[H]], %[[W]]) : (tensor<1x?x?x4xf32>{%[[H]], %[[W]]}, index, index) -> tensor<1x4x?x?xf32>{%[[H]], %[[W]]}
+// CHECK: hal.tensor.export %[[R]]
+// CHECK: linalg.transpose
+util.func public @returned(%m: tensor<1x?x4xf32>, %k: tensor<1x49x4xf32>, %h: index, %w: index) -> (!hal.buffer_view, !hal.buffer_view) {
+  %y = "winograd.output_transform"(%m, %h, %w) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 2>} : (tensor<1x?x4xf32>, index, index) -> tensor<1x?x?x4xf32>
+  %e = tensor.empty(%h, %w) : tensor<1x4x?x?xf32>
+  %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) outs(%e : tensor<1x4x?x?xf32>) permutation = [0, 3, 1, 2]
+  %r = hal.tensor.export %t : tensor<1x4x?x?xf32>{%h, %w} -> !hal.buffer_view
+  %z = "winograd.output_transform"(%k) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
+  %f = tensor.empty() : tensor<1x4x7x7xf32>
+  %u = linalg.transpose ins(%z : tensor<1x7x7x4xf32>) outs(%f : tensor<1x4x7x7xf32>) permutation = [0, 3, 1, 2]
+  %s = hal.tensor.export %u : tensor<1x4x7x7xf32> -> !hal.buffer_view
+  util.return %r, %s : !hal.buffer_view, !hal.buffer_view
+}

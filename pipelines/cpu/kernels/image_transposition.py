@@ -1,4 +1,4 @@
-"""The CPU kernel that makes a channels-first image channels last."""
+"""The CPU kernel that makes a channels-first image channels last, or the other way round."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BLOCK_ELEMENTS = 4096
 class ImageTransposition:
     """`N x C x H...` to `N x H... x C`; a workgroup takes all channels of neighbouring pixels of an image.
 
-    Of small images it takes several, the shuffled channels of pixels for one.
+    Of small images it takes several, the shuffled channels of pixels for one. Or the other way round.
     """
 
     channels: int
@@ -38,6 +38,8 @@ class ImageTransposition:
     images: int
     """Of a workgroup."""
     target: CpuTarget
+    makes_first: bool = False
+    """Whether channels are last, and it makes them first."""
 
     @staticmethod
     def of(image: ir.RankedTensorType, target: CpuTarget) -> ImageTransposition:
@@ -52,7 +54,8 @@ class ImageTransposition:
 
     @property
     def name(self) -> str:
-        return f"winograd_channels_last_{self.pixels or 'any'}x{self.channels}"
+        place = "first" if self.makes_first else "last"
+        return f"winograd_channels_{place}_{self.pixels or 'any'}x{self.channels}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of pixels of all images."""
@@ -66,9 +69,9 @@ class ImageTransposition:
             first_image = (number * self.images + i) * (pixels * self.channels)
 
             def copy(pixel: Index, count: int) -> None:
-                source = Lines(image, first_image + pixel, pixels.known or pixels)
-                target = Lines(output, first_image + pixel * self.channels, self.channels)
-                self._copy(source, target, count)
+                first, last = (output, image) if self.makes_first else (image, output)
+                channels = Lines(first, first_image + pixel, pixels.known or pixels)
+                self._copy(channels, Lines(last, first_image + pixel * self.channels, self.channels), count)
 
             # The last block overlaps its neighbour rather than be cut short.
             pixel = block * self._block
@@ -92,11 +95,15 @@ class ImageTransposition:
 
         when(pixels.at_least(width), by_vectors, one_by_one)
 
-    def _copy(self, source: Lines, target: Lines, pixels: int) -> None:
+    def _copy(self, channels: Lines, pixels: Lines, count: int) -> None:
+        """Copies so many pixels between lines that are channels and lines that are pixels."""
         width = self.target.vector_width
-        is_interleaved = self.channels <= MAX_INTERLEAVED_CHANNELS and pixels >= width
+        if self.makes_first:
+            copy_transposed(pixels, channels, (count, self.channels), width)
+            return
+        is_interleaved = self.channels <= MAX_INTERLEAVED_CHANNELS and count >= width
         copy = copy_interleaved if is_interleaved else copy_transposed
-        copy(source, target, (self.channels, pixels), width)
+        copy(channels, pixels, (self.channels, count), width)
 
     def _pixels(self, sizes: Sizes) -> Index:
         return product(sizes.spatial("input")) if self.pixels is None else Index(self.pixels)

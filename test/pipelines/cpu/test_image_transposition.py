@@ -6,6 +6,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.loading.device import BUFFER_ALIGNMENT
@@ -144,3 +145,29 @@ def test_shuffles_channels(groups: int, channels: int, device: str) -> None:
     program = iree.winograd.load(compiled, device=device)
     np.testing.assert_array_equal(np.asarray(program(numbers, np.ones((1, 1, total), np.float32))), expected)
     assert f"winograd_channels_last_{channels}x{groups}".encode() in compiled
+
+
+class Pooled(torch.nn.Module):
+    """Maxima behind a convolution, which gives its inputs."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(channels, channels, 1, bias=False)
+        self.convolution.weight.data = torch.eye(channels)[..., None, None]
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.max_pool2d(self.convolution(image), 3, 1, 1)
+
+
+@pytest.mark.parametrize("channels", [21, *wide([3, 4, 40])])
+def test_returns_images_of_any_size_channels_first(channels: int) -> None:
+    sizes = {0: torch.export.Dim("n"), 2: torch.export.Dim("h"), 3: torch.export.Dim("w")}
+    example = (torch.zeros(2, channels, 9, 8),)
+    exported = torch.export.export(Pooled(channels), example, dynamic_shapes=(sizes,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, strict=True)
+    assert f"winograd_channels_first_anyx{channels}".encode() in compiled
+    run = iree.winograd.load(compiled, device="local-sync")
+    for batch, *size in [(1, 1, 1), (2, 1, 3), (1, 3, 7), (2, 5, 9), (3, 40, 33)]:
+        image = torch.randn(batch, channels, *size)
+        expected = torch.nn.functional.max_pool2d(image, 3, 1, 1).numpy()
+        np.testing.assert_array_equal(np.asarray(run(image.numpy())), expected)
