@@ -22,6 +22,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-scale"
+_WIDENS = "arith.extf"
 
 
 @register_pass(PASS_NAME)
@@ -48,18 +49,24 @@ class FoldScale:
             %s = arith.addf %a, %b : f32
             vector.yield %s : f32
         })
+
+    Behind a number that was rounded to half precision, as a batch norm of such models is, the same becomes
+    one multiplication and one addition: `number * scale + shift`. What the program rounds in f32 there is far
+    less than what that number was rounded by.
     """
 
     def run(self, module: ir.Operation) -> None:
         rewrite_each(
             "output transform", transforms(module, ops.OutputTransformOp), partial(_fold, SharedConstants())
         )
+        rewrite_each("output transform", transforms(module, ops.OutputTransformOp), _combine)
 
 
 @dataclass
 class Affine:
-    """`scale * output + shift`, per channel, and the operations of an epilogue that compute it."""
+    """`scale * number + shift`, per channel, and the operations of an epilogue that compute it."""
 
+    number: ir.Value
     scale: Array
     shift: Array
     result: ir.Value
@@ -69,9 +76,13 @@ class Affine:
     def scales(self) -> bool:
         return bool(np.any(self.scale != 1))
 
+    @property
+    def shifts(self) -> bool:
+        return bool(np.any(self.shift))
+
 
 def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
-    affine = _leading_affine(transform)
+    affine = _affine_of(transform.body.arguments[0], transform, _channel_constants(transform))
     if not affine.operations:
         return
     weights = _match_filter(transform, affine)
@@ -82,9 +93,24 @@ def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
         remark_left(PASS_NAME, _not_constant(transform))
         return
     with transform.location, ir.InsertionPoint(transform):
-        shifted = _build_shifted(transform, affine)
+        shifted = _build(transform, affine, scales=False)
     transform.result.replace_all_uses_with(shifted.result)
     erase_if_unused([weights.operation, transform.operation])
+
+
+def _combine(transform: ops.OutputTransformOp) -> None:
+    """Have what is computed of a number that was rounded be a product and a sum."""
+    constants = _channel_constants(transform)
+    for operation in [view.operation for view in transform.body.operations if view.operation.name == _WIDENS]:
+        affine = _affine_of(operation.results[0], transform, constants)
+        is_finite = bool(np.isfinite(affine.scale).all() and np.isfinite(affine.shift).all())
+        if not is_finite or len(affine.operations) <= affine.scales + affine.shifts:
+            continue
+        with transform.location, ir.InsertionPoint(transform):
+            combined = _build(transform, affine, scales=affine.scales)
+        transform.result.replace_all_uses_with(combined.result)
+        erase_if_unused([transform.operation])
+        return
 
 
 def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.FilterTransformOp | NoMatch:
@@ -132,12 +158,12 @@ def _scale_filter(constants: SharedConstants, weights: ops.FilterTransformOp, sc
     return True
 
 
-def _leading_affine(transform: ops.OutputTransformOp) -> Affine:
-    """What the epilogue does to the output before anything that isn't a constant per channel comes in."""
+def _affine_of(
+    number: ir.Value, transform: ops.OutputTransformOp, constants: dict[ir.Value, Array]
+) -> Affine:
+    """What the epilogue does to a number before anything that isn't a constant per channel comes in."""
     channels = transform.result.type.shape[-1]
-    body = transform.body
-    affine = Affine(np.ones(channels), np.zeros(channels), body.arguments[0])
-    constants = _channel_constants(transform)
+    affine = Affine(number, np.ones(channels), np.zeros(channels), number)
     while True:
         users = [use.owner.operation for use in affine.result.uses]
         if len(users) != 1 or len(list(users[0].operands)) != 2 or not _apply(affine, users[0], constants):
@@ -188,10 +214,12 @@ def _constant_element(value: ir.Value, constants: dict[ir.Value, Array]) -> Arra
     return None if scalar is None else np.float64(scalar)
 
 
-def _build_shifted(transform: ops.OutputTransformOp, affine: Affine) -> ops.OutputTransformOp:
-    """Build `transform` with an epilogue that adds the shift and goes on after the operations of `affine`."""
+def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) -> ops.OutputTransformOp:
+    """Build `transform` with a multiplication by the scale, if it `scales`, and an addition of the shift, for
+    the operations of `affine`."""
     folded = set(affine.operations)
     rank = ir.RankedTensorType(transform.result.type).rank
+    channel = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(rank - 1)])
     kept = [
         (argument, operand, indexing_map)
         for argument, operand, indexing_map in zip(
@@ -202,27 +230,31 @@ def _build_shifted(transform: ops.OutputTransformOp, affine: Affine) -> ops.Outp
         )
         if any(use.owner.operation not in folded for use in argument.uses)
     ]
-    operands = [operand for _, operand, _ in kept]
-    indexing_maps = [indexing_map for _, _, indexing_map in kept]
-    shifts = bool(np.any(affine.shift))
-    if shifts:
-        operands.insert(0, resource_constant(affine.shift, "shift"))
-        indexing_maps.insert(0, ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(rank - 1)]))
-    shifted = ops.output_transform(
+    added = [resource_constant(affine.scale, "scale")] if scales else []
+    added += [resource_constant(affine.shift, "shift")] if affine.shifts else []
+    built = ops.output_transform(
         ir.RankedTensorType(transform.result.type),
         transform.accumulator,
         transform.decomposition,
         transform.groups,
-        operands,
-        indexing_maps,
+        [*added, *(operand for _, operand, _ in kept)],
+        [*([channel] * len(added)), *(indexing_map for _, _, indexing_map in kept)],
         channels_first=transform.channels_first,
     )
-    arguments = list(shifted.body.arguments)
-    with ir.InsertionPoint(shifted.body):
-        output = arith.addf(arguments[0], arguments[1]) if shifts else arguments[0]
-        values = dict(zip((argument for argument, _, _ in kept), arguments[1 + shifts :], strict=True))
-        values[affine.result] = output
-        rest = [view.operation for view in transform.body.operations if view.operation not in folded]
+    accumulated, *arguments = built.body.arguments
+    values = dict(zip((argument for argument, _, _ in kept), arguments[len(added) :], strict=True))
+    values[transform.body.arguments[0]] = accumulated
+    operations = [view.operation for view in transform.body.operations]
+    first = operations.index(affine.operations[0])
+    with ir.InsertionPoint(built.body):
+        inline_operations(operations[: first + 1], values)
+        number = values[affine.number]
+        if scales:
+            number = arith.mulf(number, arguments[0])
+        if affine.shifts:
+            number = arith.addf(number, arguments[len(added) - 1])
+        values[affine.result] = number
+        rest = [each for each in operations[first + 1 :] if each not in folded]
         (result,) = inline_operations(rest, values)
         ops.yield_value(result)
-    return shifted
+    return built

@@ -148,3 +148,50 @@ func.func @kept(%v: tensor<1x2x1xf32>, %zeros: tensor<1x2x2xf32>) -> tensor<1x2x
       operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x2x2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
   return %y : tensor<1x2x2xf32>
 }
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// The same of a rounded number is a product and a sum: (x - [1, 2]) * 2 / 4 + [1, 1] = x * 0.5 + [0.5, 0].
+// What is rounded before it is complete is left.
+// CHECK-LABEL: @rounded
+// CHECK-NOT: scaled_filter
+// CHECK: %[[SCALE:.*]] = arith.constant dense_resource<scale> : tensor<2xf32>
+// CHECK: %[[SHIFT:.*]] = arith.constant dense_resource<shift> : tensor<2xf32>
+// CHECK: "winograd.output_transform"(%{{.*}}, %[[SCALE]], %[[SHIFT]], %{{.*}})
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[S:.*]]: f32, %[[T:.*]]: f32, %[[W:.*]]: f32):
+// CHECK-NEXT: %[[HALF:.*]] = arith.truncf %[[A]] : f32 to bf16
+// CHECK-NEXT: %[[X:.*]] = arith.extf %[[HALF]] : bf16 to f32
+// CHECK-NEXT: %[[SCALED:.*]] = arith.mulf %[[X]], %[[S]] : f32
+// CHECK-NEXT: %[[SHIFTED:.*]] = arith.addf %[[SCALED]], %[[T]] : f32
+// CHECK-NEXT: %[[ROUNDED:.*]] = arith.truncf %[[SHIFTED]] : f32 to bf16
+// CHECK-NEXT: %[[Y:.*]] = arith.extf %[[ROUNDED]] : bf16 to f32
+// CHECK-NEXT: arith.mulf %[[Y]], %[[W]] : f32
+// CHECK: scale: "0x040000000000003F0000003F"
+// CHECK: shift: "0x040000000000003F00000000"
+func.func @rounded(%v: tensor<4x1x1xf32>, %zeros: tensor<4x1x2xf32>) -> tensor<1x2x2xf32> {
+  %w = arith.constant dense<3.0> : tensor<3x1x2xf32>
+  %mean = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  %weight = arith.constant dense<2.0> : tensor<2xf32>
+  %bias = arith.constant dense<1.0> : tensor<2xf32>
+  %four = arith.constant 4.0 : f32
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x1x2xf32>) -> tensor<4x1x2xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<4x1x1xf32>, tensor<4x1x2xf32>)
+    outs(%zeros : tensor<4x1x2xf32>) -> tensor<4x1x2xf32>
+  %y = "winograd.output_transform"(%m, %mean, %weight, %bias) ({
+  ^bb0(%a: f32, %p0: f32, %p1: f32, %p2: f32):
+    %half = arith.truncf %a : f32 to bf16
+    %x = arith.extf %half : bf16 to f32
+    %b = arith.subf %x, %p0 : f32
+    %c = arith.mulf %p1, %b : f32
+    %d = arith.divf %c, %four : f32
+    %e = arith.addf %d, %p2 : f32
+    %rounded = arith.truncf %e : f32 to bf16
+    %f = arith.extf %rounded : bf16 to f32
+    %g = arith.mulf %f, %p1 : f32
+    vector.yield %g : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [affine_map<(n, w, k) -> (k)>, affine_map<(n, w, k) -> (k)>, affine_map<(n, w, k) -> (k)>],
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0, 0, 0, 0>} : (tensor<4x1x2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<1x2x2xf32>
+  return %y : tensor<1x2x2xf32>
+}
