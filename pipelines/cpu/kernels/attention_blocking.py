@@ -21,8 +21,12 @@ _PACKING_ROWS = 8
 """Queries that take as long to attend as keys and values take to be packed, about."""
 _BLOCK_ROWS = 2
 """Queries that take as long as to begin a block of queries, about."""
-_RESCALING_KEYS = 16
-"""Keys that take a query as long as to go on with a further block of keys, about."""
+_WEIGHT = 1.5
+"""What a query's weight of a key takes, in cycles, about, of which two vectors are multiplied in each."""
+_BLOCK = 100
+"""What the weights of a further block of keys take a query beside, in cycles."""
+_RESCALED = 0.2
+"""What an element of a query's mixture takes to be rescaled, in cycles."""
 _MOST_KEY_BLOCKS = 4096
 _FURTHER_BLOCKS = 8
 """Blocks of keys beyond the least number that are looked at: smaller ones leave room for more queries."""
@@ -164,8 +168,11 @@ class AttentionBlocking:
         rows = max(_register_rows(block, blocks.rows) for block in (self.score_block, self.value_block))
         part = ceil_div(blocks.part_rows, blocks.rows) * (rows + _BLOCK_ROWS) + _PACKING_ROWS
         parts = ceil_div(self.problem.scores.rows, blocks.part_rows)
-        further = _RESCALING_KEYS * (blocks.key_blocks - 1) / self.problem.scores.columns
-        return parts * part * (1 + further)
+        mixed = self.problem.mixtures.columns
+        products = (self.problem.scores.reduction + mixed) / (2 * self.target.vector_width)
+        all_keys = self.problem.scores.columns * (products + _WEIGHT)
+        further = (blocks.key_blocks - 1) * (_BLOCK + _RESCALED * mixed)
+        return parts * part * (1 + further / all_keys)
 
 
 def _register_rows(block: RegisterBlock, rows: int) -> int:
