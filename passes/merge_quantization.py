@@ -1,4 +1,4 @@
-"""Compute in f32 what lies between floating-point numbers that become bytes and bytes that become numbers."""
+"""Compute in f32 what lies between numbers that become bytes or shorts and these that become numbers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,12 @@ from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.number_range import Range, is_integral, number_range
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
-_BYTE = 8
+_STORED = (8, 16)
+"""Bits of the integers that quantised models round to."""
 _EXACT = float(1 << 24)
 """Integers up to it are numbers of f32."""
-_SIGNED, _UNSIGNED = (-128.0, 127.0), (0.0, 255.0)
-_READS = {
-    "arith.extsi": _SIGNED,
-    "arith.sitofp": _SIGNED,
-    "arith.extui": _UNSIGNED,
-    "arith.uitofp": _UNSIGNED,
-}
-"""Operations that keep an integer what it is, and the bytes that they do so for."""
+_READS = {"arith.extsi": True, "arith.sitofp": True, "arith.extui": False, "arith.uitofp": False}
+"""Operations that keep an integer what it is, and whether they read it with a sign."""
 _TO_BYTE = ("arith.fptosi", "arith.fptoui")
 _SUMS = {"arith.addi": arith.addf, "arith.subi": arith.subf}
 
@@ -39,7 +34,8 @@ class MergeQuantization:
     Quantised models (ONNX's QDQ) round what is between layers to bytes, and multiply f32. Where a number is
     rounded to an integer and kept within the bytes before it becomes one, f32 holds it as exactly. So one
     operation on f32 takes the place of the two, which a convolution's epilogue takes in, and the byte is
-    gone. A NaN, of which a byte can be anything, stays one. It is for programs with convolutions.
+    gone. A NaN, of which a byte can be anything, stays one. Integers of 16 bits are taken alike. It is for
+    programs with convolutions.
 
         %q = linalg.generic ins(%x : tensor<...xf32>) outs(... : tensor<...xi8>) {
                arith.divf, math.roundeven, arith.maximumf, arith.minimumf, arith.fptosi }
@@ -82,7 +78,7 @@ def _match(operation: ir.Operation) -> _Quantization | None:
         return None
     ((source, indexing_map),) = to_numbers.reads
     definition = defining_operation(source)
-    if definition is None or str(source.type.element_type) != "i8":
+    if definition is None or not _is_stored(source.type.element_type):
         return None
     to_bytes = match_elementwise(definition)
     if not isinstance(to_bytes, Elementwise) or not _is_plain(to_bytes):
@@ -146,9 +142,15 @@ def _is_exact(to_numbers: Elementwise, byte: Range) -> bool:
 
 def _keeps(operation: ir.Operation, numbers: Range) -> bool:
     """Whether an integer of these stays what it is where `operation` reads it, with a sign or without."""
-    least, most = _READS[operation.name]
-    is_byte = operation.operands[0].type.width == _BYTE
-    return least <= numbers[0] and numbers[1] <= most if is_byte else least < 0 or numbers[0] >= 0
+    (low, high), has_sign, width = numbers, _READS[operation.name], operation.operands[0].type.width
+    if width not in _STORED:
+        return has_sign or low >= 0
+    least, most = (-(2 ** (width - 1)), 2 ** (width - 1) - 1) if has_sign else (0, 2**width - 1)
+    return least <= low and high <= most
+
+
+def _is_stored(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.IntegerType) and type_.width in _STORED
 
 
 def _integer_range(value: ir.Value) -> Range | None:

@@ -16,6 +16,7 @@ from wide import wide
 
 _OPERATORS = torch.ops.quantized_decomposed
 UNSIGNED, SIGNED = (0, 255, torch.uint8), (-128, 127, torch.int8)
+SHORTS = (-(1 << 15), (1 << 15) - 1, torch.int16)
 SCALE, RESULT_SCALE = 0.0371, 0.0613
 """Of what lies between the layers, and of the result."""
 
@@ -92,3 +93,27 @@ def test_all_numbers_become_the_bytes_that_torch_makes_of_them(zero: int) -> Non
         numbers = torch.as_tensor(result)
         numbers = numbers.view(torch.uint8) if expected.dtype == torch.uint8 else numbers
         np.testing.assert_array_equal(numbers, expected)
+
+
+def test_integers_of_16_bits_between_layers_are_never_written(tmp_path: Path) -> None:
+    """f32 holds them as well as bytes."""
+
+    class Shorts(nn.Module):
+        def forward(self, image: torch.Tensor) -> torch.Tensor:
+            for _ in range(2):
+                image = functional.conv2d(image, torch.ones(1, 1, 1, 1))
+                shorts = _OPERATORS.quantize_per_tensor(image, 2.0**-8, 100, *SHORTS)
+                image = _OPERATORS.dequantize_per_tensor(shorts, 2.0**-8, 100, *SHORTS)
+            return image
+
+    image, report = (
+        torch.cat([torch.arange(-2100, 2100) / 1024, torch.arange(-200.0, 200)]),
+        tmp_path / "report.json",
+    )
+    image = image.reshape(1, 1, 2, -1)
+    imported = iree.winograd.import_torch(Shorts(), image)
+    compiled = iree.winograd.compile(imported, threads=1, report=report)
+    result = iree.winograd.load(compiled, threads=1)(image)
+    np.testing.assert_array_equal(result, Shorts()(image))
+    stated = json.loads(report.read_text())
+    assert len(stated["dispatches"]) == len(stated["layers"]) == 2
