@@ -179,12 +179,13 @@ util.global private @device = #hal.device.target<"vulkan", [
 #row = affine_map<(b, m, n) -> (b, m)>
 #shared = affine_map<(b, m, n) -> (m, n)>
 
-// GPUs have no kernel that masks scores.
+// Kernels for GPUs mask scores, too.
 // CHECK-LABEL: func.func @on_gpus
-// CHECK: linalg.batch_matmul
-// CHECK: arith.addf
-// CHECK: linalg.batch_matmul
-// CHECK-NOT: iree_linalg_ext.attention
+// CHECK-SAME: (%[[Q:.*]]: tensor<2x20x8xf32>, %[[K:.*]]: tensor<2x8x30xf32>, %[[V:.*]]: tensor<2x30x12xf32>, %[[BIAS:.*]]: tensor<20x30xf32>)
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%[[BIAS]] : tensor<20x30xf32>) outs(%{{.*}} : tensor<2x20x30xf32>)
+// CHECK: %[[Y:.*]] = iree_linalg_ext.attention {{.*}} ins(%[[Q]], %{{.*}}, %[[V]], %{{.*}}, %[[B]] : {{.*}}, f32, tensor<2x20x30xf32>)
+// CHECK-NOT: linalg.batch_matmul
+// CHECK: return %[[Y]]
 func.func @on_gpus(%q: tensor<2x20x8xf32>, %k: tensor<2x8x30xf32>, %v: tensor<2x30x12xf32>, %bias: tensor<20x30xf32>) -> tensor<2x20x12xf32> {
   %zero = arith.constant 0.0 : f32
   %lowest = arith.constant 0xFF800000 : f32
