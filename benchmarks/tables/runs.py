@@ -52,31 +52,25 @@ RUNS: Mapping[str, Run] = {
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_attention run build/gpu-attention"
     ),
     "gpu-bf16-h200.json": Run(
-        "2026-11-27",
+        "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --types f16 bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
+        "gpu_networks --types bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
         "--tools winograd inductor-graphs --jobs 8 --rounds 4",
     ),
-    "gpu-calls-again-h200.json": Run(
-        "2026-11-27",
-        "NVIDIA H200, torch 2.11",
-        "gpu_networks --networks timm_vit_tiny_patch16_224 timm_resnet18 timm_resnet50 "
-        "timm_mobilenetv3_large_100 timm_efficientnet_b0 "
-        "--tools winograd inductor-graphs inductor-graphs-fp16 --jobs 10 --rounds 4",
-    ),
     "gpu-calls-h200.json": Run(
-        "2026-11-27",
+        "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 14 --rounds 4 --limit 330",
+        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 13 --rounds 4 --limit 400",
     ),
     "gpu-f16-h200.json": Run(
-        "2026-11-27",
+        "2026-11-28",
         "NVIDIA H200, torch 2.11",
         "gpu_networks --types f16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
         "--tools winograd inductor-graphs --jobs 8 --rounds 4",
     ),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
-    "gpu-half-layers.json": Run("2026-11-27", H200, "gpu_half_layers --type f16 --jobs 15"),
+    "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
+    "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_half_layers --type f16 --jobs 15"),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
@@ -134,6 +128,9 @@ RUNS: Mapping[str, Run] = {
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
+    "open-sizes-server.json": Run(
+        "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
+    ),
     "open-sizes.json": Run("2026-11-28", ZEN3, "open_sizes --output benchmarks/results/open-sizes.json"),
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
