@@ -42,7 +42,7 @@ RUNS: Mapping[str, Run] = {
         "then `amd.chosen --summarize chosen.json --output benchmarks/results/amd-chosen.json",
     ),
     "amd-zoo.json": Run(
-        "2026-11-27", "no GPU: predictions", "amd.zoo --output benchmarks/results/amd-zoo.json"
+        "2026-11-28", "no GPU: predictions", "amd.zoo --output benchmarks/results/amd-zoo.json"
     ),
     "compile-time.json": Run("2026-11-23", ZEN4, "compile_time --rounds 2"),
     "exhaustive-1-thread.json": Run(
