@@ -11,7 +11,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, TILE_L
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import split_chunks, split_columns, split_rows
+from iree.winograd.pipelines.cpu.schedules.tiled import split_chunks, split_columns, split_rows
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_ROWS
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+from iree.winograd.pipelines.cpu.schedules.tiled import (
     TileSchedule,
     split_chunks,
     split_columns,
@@ -38,7 +38,7 @@ def matrix_unit_seconds(
 
         products = register blocks * tiles of the reduction * max(6 * tiles of sums * tile_pixels,
                    1.3 * rows of tiles that are loaded) cycles / efficiency
-        staging  = elements * chunks of channels * 45 + rows of filters * 9 cycles
+        staging  = elements * chunks of channels * 33 + rows of filters * 9 cycles
         output   = outputs / 16 * 2 * 2.9 cycles
 
     where a tile of the reduction, or a chunk, is 32 channels of a tap. Sums go through memory, hence twice.

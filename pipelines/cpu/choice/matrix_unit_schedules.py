@@ -1,4 +1,4 @@
-"""The schedules of kernels on tiles: their default ones are the fastest predicted of them."""
+"""The schedules of kernels on tiles of bf16: their default ones are the fastest predicted of them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     TILE_LANES,
     TILE_ROWS,
 )
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+from iree.winograd.pipelines.cpu.schedules.tiled import (
     Bf16TileSchedule,
     input_step,
     merged_taps,

@@ -18,12 +18,8 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     zero_parts,
 )
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
-    MatrixUnitSchedule,
-    input_step,
-    split_columns,
-    split_rows,
-)
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.tiled import input_step, split_columns, split_rows
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.cpu.processor.matrix_unit import ROW_BYTES, TILE_CHANNELS, TILE_LANES
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import input_step
+from iree.winograd.pipelines.cpu.schedules.tiled import input_step
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index

@@ -11,7 +11,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_BYTES, TILE_LANES, TileBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+from iree.winograd.pipelines.cpu.schedules.tiled import (
     TileSchedule,
     input_step,
     split_columns,

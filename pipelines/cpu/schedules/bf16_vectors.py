@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.cpu.processor.matrix_unit import ROW_BYTES
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 
-from .matrix_unit import Bf16TileSchedule
+from .tiled import Bf16TileSchedule
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,8 @@ from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
-from .matrix_unit import (
-    Bf16MatrixUnitSchedule,
-    MatrixUnitSchedule,
-    TileSchedule,
-)
+from .matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
+from .tiled import TileSchedule
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 

@@ -1,0 +1,190 @@
+"""The schedules of kernels on tiles of bf16, and what their workgroups read and need of memory."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    ROUNDED_PRODUCTS,
+    ROW_BYTES,
+    TILE_BYTES,
+    TILE_CHANNELS,
+    TILE_LANES,
+    MatrixBlock,
+)
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .direct import DirectSchedule, input_columns
+
+
+@dataclass(frozen=True)
+class TileSchedule(Schedule, ABC):
+    """How one workgroup of a kernel on tiles works through its rows of outputs.
+
+    `row_block` rows of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A
+    register block is `pixel_tiles` tiles of `tile_pixels` neighbouring outputs in each of `row_tiles` rows,
+    by `channel_tiles` tiles of 16 output channels. `channel_splits` is as in `WinogradSchedule`.
+
+    Raises ValueError for sizes that are not positive.
+    """
+
+    tile_pixels: int
+    pixel_tiles: int
+    row_tiles: int
+    channel_tiles: int
+    row_block: int
+    pixel_block: int
+    channel_splits: int = 1
+
+    @property
+    def block(self) -> MatrixBlock:
+        """The tiles of a register block."""
+        return MatrixBlock(self.tile_pixels, self.pixel_tiles * self.row_tiles, self.channel_tiles)
+
+    @property
+    def block_pixels(self) -> int:
+        """Neighbouring outputs of a register block."""
+        return self.pixel_tiles * self.tile_pixels
+
+    @property
+    @abstractmethod
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        """The parts of both operands that are multiplied for each product, one after the other."""
+
+    @property
+    def parts(self) -> int:
+        """Numbers of bf16 that an operand's number is the sum of."""
+        return 1 + max(part for part, _ in self.part_products)
+
+    @abstractmethod
+    def panel_element_bytes(self, shape: ConvolutionShape) -> int:
+        """Of a filter, as the kernel reads it."""
+
+    def row_taps(self, shape: ConvolutionShape) -> int:
+        """Taps of a row of which each is summed in tiles of its own."""
+        return shape.kernel_size[-1]
+
+    def taps(self, shape: ConvolutionShape) -> int:
+        """Those of all rows."""
+        return prod(shape.kernel_size[:-1]) * self.row_taps(shape)
+
+    def chunks(self, shape: ConvolutionShape) -> int:
+        """Tiles of a tap's input channels: the last one's, past the last channel, are zeros."""
+        return split_chunks(shape)
+
+    def reduction_tiles(self, shape: ConvolutionShape) -> int:
+        """Tiles of the reduction dimension."""
+        return self.taps(shape) * self.chunks(shape)
+
+    @abstractmethod
+    def workgroup_bytes(self, shape: ConvolutionShape, target: CpuTarget) -> int:
+        """The memory of a workgroup."""
+
+    def _finishing_bytes(self) -> int:
+        """The sums of a register block, and the shapes of tiles."""
+        sums = self.block.row_tiles * self.channel_tiles * TILE_BYTES
+        return sums + 2 * self.channel_tiles * ROW_BYTES
+
+    @property
+    def vector_width(self) -> int:
+        """Sums of a row of a tile."""
+        return TILE_LANES
+
+    @property
+    def channel_block(self) -> int:
+        """Output channels of one pass over the pixels."""
+        return TILE_LANES * self.channel_tiles
+
+    @property
+    def without_unit(self) -> DirectSchedule:
+        """What computes the same outputs in the same blocks without a matrix unit."""
+        return DirectSchedule(
+            vector_width=TILE_LANES,
+            register_pixels=min(self.pixel_block, PIXELS_WITHOUT_UNIT),
+            register_vectors=self.channel_tiles,
+            row_block=self.row_block,
+            pixel_block=self.pixel_block,
+            channel_splits=self.channel_splits,
+        )
+
+
+@dataclass(frozen=True)
+class Bf16TileSchedule(TileSchedule, ABC):
+    """That of a kernel for numbers of bf16, to which those of f32 are rounded.
+
+    The input of a workgroup is read where it is, or lies in the L2 cache between zeros; filters are rounded
+    beforehand.
+    """
+
+    @property
+    def multiplied_type(self) -> str:
+        return BF16.name
+
+    @property
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        return ROUNDED_PRODUCTS
+
+    def panel_element_bytes(self, shape: ConvolutionShape) -> int:
+        return BF16.bytes
+
+    def row_taps(self, shape: ConvolutionShape) -> int:
+        return shape.kernel_size[-1] // merged_taps(shape)
+
+    def chunks(self, shape: ConvolutionShape) -> int:
+        """Those of merged taps together."""
+        return ceil_div(merged_taps(shape) * shape.input_channels, TILE_CHANNELS)
+
+    def workgroup_bytes(self, shape: ConvolutionShape, target: CpuTarget) -> int:
+        """The input beside. Filters are read where they are, and without the unit inputs are as with it."""
+        columns = split_columns(shape, self.pixel_block)
+        row = columns * split_chunks(shape) * ROW_BYTES
+        if merged_taps(shape) > 1:
+            row = self.merged_row(shape) * BF16.bytes
+        return split_rows(shape, self.row_block) * row + self._finishing_bytes()
+
+    def merged_row(self, shape: ConvolutionShape) -> int:
+        """Elements of a row of the input of merged taps, those that fill the last tile included."""
+        columns = split_columns(shape, self.pixel_block)
+        return columns * shape.input_channels + self.chunks(shape) * TILE_CHANNELS
+
+
+PIXELS_WITHOUT_UNIT = 4
+"""Of a register block there: little code, for what hardly ever runs."""
+
+
+def split_chunks(shape: ConvolutionShape) -> int:
+    """Tiles of input channels: the last one's, past the last channel, are zeros."""
+    return ceil_div(shape.input_channels, TILE_CHANNELS)
+
+
+def merged_taps(shape: ConvolutionShape) -> int:
+    """Neighbouring taps that are summed as channels of one, of numbers of bf16: those of a row whose channels
+    would fill tiles by less than a half."""
+    merges = 2 * shape.input_channels <= TILE_CHANNELS and shape.dilations[-1] == 1
+    return shape.kernel_size[-1] if merges else 1
+
+
+def input_step(shape: ConvolutionShape, dimension: int) -> int:
+    """Elements of the input from one to the next that is split: a single tap leaves out what strides skip."""
+    return shape.decomposition.step[dimension] if shape.kernel_size[dimension] == 1 else 1
+
+
+def split_rows(shape: ConvolutionShape, row_block: int) -> int:
+    """Rows of the input that so many rows of outputs read."""
+    if len(shape.kernel_size) == 1:
+        return 1
+    decomposition = shape.decomposition
+    last_tap = (shape.kernel_size[-2] - 1) * decomposition.dilation[-2]
+    return ((row_block - 1) * decomposition.step[-2] + last_tap) // input_step(shape, -2) + 1
+
+
+def split_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+    """Elements of the input's last dimension that so many outputs of a row read."""
+    return (input_columns(shape, pixel_block) - 1) // input_step(shape, -1) + 1
