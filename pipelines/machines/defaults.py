@@ -40,7 +40,8 @@ class _Processor:
     loads: int = 2
     """Vectors that a core starts to load in a cycle."""
     bf16_instructions: int | None = None
-    """Vectors of pairs of bf16 that a core starts to multiply in a cycle; None where that wasn't measured."""
+    """Vectors of pairs of bf16 that a core starts to multiply in a cycle; None where that wasn't measured, or
+    a matrix unit is faster."""
 
 
 _PROCESSORS = {
