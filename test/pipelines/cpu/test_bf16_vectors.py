@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -15,6 +16,7 @@ from convolution_program import check_together
 from host import HOST
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.cpu import backend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels import bf16_vectors
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
@@ -34,9 +36,10 @@ SERVER = CpuTarget.of("emeraldrapids", "+avx2,+fma,+avx512f,+avx512vl,+avx512bf1
 
 
 @pytest.fixture(autouse=True)
-def on_any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def on_any_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Has those that lack the instruction multiply and add both numbers of pairs one after the other."""
     if HOST.multiplies_bf16:
+        yield
         return
     known = X86.facts
 
@@ -50,6 +53,10 @@ def on_any_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(X86, "facts", facts)
     monkeypatch.setattr(bf16_vectors, "add_pair_products", emulated)
+    # What a process knows of a processor it asks for once.
+    backend._cpu_target.cache_clear()
+    yield
+    backend._cpu_target.cache_clear()
 
 
 def halves(pairs: ir.Value) -> list[ir.Value]:

@@ -216,5 +216,5 @@ def test_slow_arithmetic_makes_larger_tiles_win_on_a_gpu() -> None:
         cache_bandwidth=machine.cache_bandwidth / 50,
     )
     slow_arithmetic = replace(machine, flops=machine.flops / 50)
-    assert fastest(problem, HOPPER, slow_arithmetic).output_tile > (2, 2)
-    assert fastest(problem, HOPPER, slow_memory).is_direct
+    large, small = (fastest(problem, HOPPER, each).output_tile for each in (slow_arithmetic, slow_memory))
+    assert large > (2, 2) >= small
