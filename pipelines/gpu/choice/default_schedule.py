@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
 from math import prod
-from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
@@ -15,8 +14,6 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS
-from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
-from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
@@ -46,18 +43,11 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 )
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
-from .filter_cost import filter_seconds, split_filter_seconds
-from .fused_cost import fused_seconds
-from .gathering_cost import gathered_seconds
-from .gemv_cost import gemv_seconds
-from .implicit_gemm_cost import implicit_gemm_seconds
 from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
-from .weight_gradient_cost import weight_gradient_seconds
+from .stage_seconds import stage_seconds
 
 Rounding = TypeVar("Rounding", bound=MatrixSchedule)
 
@@ -473,73 +463,6 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
         # Addresses of the next block, too.
         kept += QUAD * patch.loads + 2 * patch.scattered_loads
     return kept + SPARE_REGISTERS <= min(MAX_REGISTERS, REGISTERS // schedule.threads)
-
-
-def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
-    """Seconds that each stage is predicted to take, the transform of filters known only at run time too.
-
-    Of sizes known only at run time they are those of `representative` ones.
-    """
-    return STAGE_SECONDS[type(schedule)](representative(shape), schedule, machine)
-
-
-_StageSeconds = Callable[[Any, Any, GpuMachine], Mapping[str, float]]
-_FilterSeconds = Callable[[ConvolutionShape, Any, GpuMachine], float]
-
-
-def _with_filters(seconds: _StageSeconds, of_filters: _FilterSeconds) -> _StageSeconds:
-    """`seconds` with those of transforming filters that are known only at run time."""
-
-    def stages_of(shape: ConvolutionShape, schedule: Any, machine: GpuMachine) -> Mapping[str, float]:
-        stages = seconds(shape, schedule, machine)
-        if not shape.runtime_filter:
-            return stages
-        return {**stages, FILTER_TRANSFORM_STAGE: of_filters(shape, schedule, machine)}
-
-    return stages_of
-
-
-def _of_warpgroups(
-    shape: ConvolutionShape, schedule: WarpgroupSchedule, machine: GpuMachine
-) -> Mapping[str, float]:
-    packing = SplitPacking(shape, schedule)
-    if not packing.reads_image:
-        return gemm_seconds(packing, machine)
-    products = gathered_seconds(packing, schedule, machine)
-    return with_output_seconds(packing, {"products": products}, machine)
-
-
-def _of_gemv(shape: ConvolutionShape, schedule: GemvSchedule, machine: GpuMachine) -> Mapping[str, float]:
-    packing = GemvPacking(shape, schedule)
-    return with_output_seconds(packing, {"products": gemv_seconds(packing, machine)}, machine)
-
-
-def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> _StageSeconds:
-    """Those of separate kernels, which pass each other what is packed so."""
-    return lambda shape, schedule, machine: gemm_seconds(packing(shape, schedule), machine)
-
-
-_SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
-STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
-    {
-        GpuDepthwiseSchedule: columns_seconds,
-        GroupedSchedule: columns_seconds,
-        MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
-        MatrixWeightGradientSchedule: weight_gradient_seconds,
-        FusedSchedule: _with_filters(fused_seconds, filter_seconds),
-        ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
-        GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
-        MfmaGemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
-        GemvSchedule: _with_filters(_of_gemv, filter_seconds),
-        SplitSchedule: _SPLIT_SECONDS,
-        CooperativeSchedule: _SPLIT_SECONDS,
-        MfmaSchedule: _SPLIT_SECONDS,
-        WmmaSchedule: _SPLIT_SECONDS,
-        WmmaRdna4Schedule: _SPLIT_SECONDS,
-        WarpgroupSchedule: _with_filters(_of_warpgroups, split_filter_seconds),
-    }
-)
-"""What the kernels of each class of schedules are predicted to take."""
 
 
 def _fused(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[FusedSchedule]:

@@ -20,9 +20,10 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import PRODUCT_LATENCY, launch_seconds
-from .default_schedule import gemm_schedules, stage_seconds
+from .default_schedule import gemm_schedules
 from .rates import REACHED, product_rate
 from .representative import representative
+from .stage_seconds import stage_seconds
 
 BLOCKED_ROWS, BLOCK, RATE = 8, 256, 0.062
 """From so many rows on IREE multiplies by blocks of so many, at this part of the peak rate."""

@@ -17,10 +17,11 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .default_schedule import default_schedules, schedules, stage_seconds
+from .default_schedule import default_schedules, schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
 from .representative import DYNAMIC_BATCH
+from .stage_seconds import stage_seconds
 
 RUNNING_SUM_ERROR = 4e-6
 """Relative error that layers may have by default, whose products are running sums in fp32."""

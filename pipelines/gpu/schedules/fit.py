@@ -207,4 +207,4 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
     }
 )
 """All classes of schedules that there are kernels for. `lowering.py` has the kernels of each by its class,
-`choice/default_schedule.py` what they are predicted to take."""
+`choice/stage_seconds.py` what they are predicted to take."""

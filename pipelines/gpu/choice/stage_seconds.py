@@ -1,0 +1,108 @@
+"""What the kernels of a schedule are predicted to take, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
+from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import (
+    CooperativeSchedule,
+    MfmaSchedule,
+    SplitSchedule,
+    WmmaRdna4Schedule,
+    WmmaSchedule,
+)
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    MatrixWeightGradientSchedule,
+    MultiplyAddWeightGradientSchedule,
+)
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
+from .filter_cost import filter_seconds, split_filter_seconds
+from .fused_cost import fused_seconds
+from .gathering_cost import gathered_seconds
+from .gemv_cost import gemv_seconds
+from .implicit_gemm_cost import implicit_gemm_seconds
+from .representative import representative
+from .weight_gradient_cost import weight_gradient_seconds
+
+
+def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
+    """Seconds that each stage is predicted to take, the transform of filters known only at run time too.
+
+    Of sizes known only at run time they are those of `representative` ones.
+    """
+    return STAGE_SECONDS[type(schedule)](representative(shape), schedule, machine)
+
+
+_StageSeconds = Callable[[Any, Any, GpuMachine], Mapping[str, float]]
+_FilterSeconds = Callable[[ConvolutionShape, Any, GpuMachine], float]
+
+
+def _with_filters(seconds: _StageSeconds, of_filters: _FilterSeconds) -> _StageSeconds:
+    """`seconds` with those of transforming filters that are known only at run time."""
+
+    def stages_of(shape: ConvolutionShape, schedule: Any, machine: GpuMachine) -> Mapping[str, float]:
+        stages = seconds(shape, schedule, machine)
+        if not shape.runtime_filter:
+            return stages
+        return {**stages, FILTER_TRANSFORM_STAGE: of_filters(shape, schedule, machine)}
+
+    return stages_of
+
+
+def _of_warpgroups(
+    shape: ConvolutionShape, schedule: WarpgroupSchedule, machine: GpuMachine
+) -> Mapping[str, float]:
+    packing = SplitPacking(shape, schedule)
+    if not packing.reads_image:
+        return gemm_seconds(packing, machine)
+    products = gathered_seconds(packing, schedule, machine)
+    return with_output_seconds(packing, {"products": products}, machine)
+
+
+def _of_gemv(shape: ConvolutionShape, schedule: GemvSchedule, machine: GpuMachine) -> Mapping[str, float]:
+    packing = GemvPacking(shape, schedule)
+    return with_output_seconds(packing, {"products": gemv_seconds(packing, machine)}, machine)
+
+
+def _of_products(packing: Callable[[ConvolutionShape, Any], ProductPacking]) -> _StageSeconds:
+    """Those of separate kernels, which pass each other what is packed so."""
+    return lambda shape, schedule, machine: gemm_seconds(packing(shape, schedule), machine)
+
+
+_SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
+STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
+    {
+        GpuDepthwiseSchedule: columns_seconds,
+        GroupedSchedule: columns_seconds,
+        MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
+        MatrixWeightGradientSchedule: weight_gradient_seconds,
+        FusedSchedule: _with_filters(fused_seconds, filter_seconds),
+        ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
+        GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
+        MfmaGemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
+        GemvSchedule: _with_filters(_of_gemv, filter_seconds),
+        SplitSchedule: _SPLIT_SECONDS,
+        CooperativeSchedule: _SPLIT_SECONDS,
+        MfmaSchedule: _SPLIT_SECONDS,
+        WmmaSchedule: _SPLIT_SECONDS,
+        WmmaRdna4Schedule: _SPLIT_SECONDS,
+        WarpgroupSchedule: _with_filters(_of_warpgroups, split_filter_seconds),
+    }
+)
+"""What the kernels of each class of schedules are predicted to take."""
