@@ -239,8 +239,6 @@ class ColumnsLowering(ConvolutionLowering):
     """One kernel without a matrix product."""
 
     kernel: DirectColumnsKernel
-    stage: str
-    """What it is called for."""
 
     def lower(self) -> ir.Value:
         kernel = self.kernel
@@ -252,8 +250,9 @@ class ColumnsLowering(ConvolutionLowering):
             weights, layout = self._runtime_filter()
             filters = weights, TensorArgument.of(weights, by_quads and layout.outputs_are_innermost)
             kernel = replace(kernel, layout=layout)
-        threads = WorkgroupThreads(kernel.schedule.threads)
-        return self._finished(kernel, self.stage, threads, [self._image(by_quads), filters], by_quads)
+        schedule = kernel.schedule
+        threads = WorkgroupThreads(schedule.threads)
+        return self._finished(kernel, schedule.stage, threads, [self._image(by_quads), filters], by_quads)
 
 
 @dataclass(frozen=True)

@@ -175,11 +175,11 @@ def _warpgroup(
 def _depthwise(
     launcher: Launcher, group: ConvolutionGroup, schedule: GpuDepthwiseSchedule
 ) -> ConvolutionLowering:
-    return ColumnsLowering(launcher, group, DepthwiseKernel(group.shape, schedule), "depthwise")
+    return ColumnsLowering(launcher, group, DepthwiseKernel(group.shape, schedule))
 
 
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
-    return ColumnsLowering(launcher, group, GroupedKernel(group.shape, schedule), "grouped")
+    return ColumnsLowering(launcher, group, GroupedKernel(group.shape, schedule))
 
 
 def _gradient(

@@ -8,7 +8,7 @@ from math import hypot, prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
-from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule, elements_read
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 from iree.winograd.pipelines.machines.amd import amd_family
@@ -150,16 +150,9 @@ def columns_seconds(
     )
     *outer, width = shape.output_size
     *rows, taps = shape.kernel_size
-    decomposition = shape.decomposition
-    elements = {
-        column * decomposition.step[-1] + tap * decomposition.dilation[-1]
-        for column in range(schedule.columns)
-        for tap in range(taps)
-    }
+    elements = elements_read(shape.decomposition, schedule.columns)
     # Quads of weights that a quad of the image is multiplied by, and quads of the image for one of outputs.
-    name, weights, quads = "grouped", QUAD, ceil_div(shape.group_inputs, QUAD)
-    if is_depthwise(shape):
-        name, weights, quads = "depthwise", 1, 1
+    weights, quads = (1, 1) if is_depthwise(shape) else (QUAD, ceil_div(shape.group_inputs, QUAD))
     loads, multiplied = len(elements) + taps * weights, schedule.columns * taps * weights
     cycles = prod(rows) * quads * max(CYCLES_OF_LOAD * loads, multiplied)
     threads = (
@@ -168,7 +161,7 @@ def columns_seconds(
     busy = min(1.0, threads / (BUSY_THREADS * machine.multiprocessors))
     computed = threads * cycles * 2 * QUAD / (COLUMNS_RATE * machine.flops * busy)
     latency = OUTPUT_LATENCY + prod(rows) * quads * TAP_ROW_LATENCY
-    return {name: latency + hypot(moved, computed), "launch": launch_seconds(machine)}
+    return {schedule.stage: latency + hypot(moved, computed), "launch": launch_seconds(machine)}
 
 
 def launch_seconds(machine: GpuMachine) -> float:

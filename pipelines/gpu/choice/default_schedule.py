@@ -166,15 +166,15 @@ MAX_REGISTERS = 255
 """A thread's. With more an H200 took twice what is predicted for implicit products of 320 to 576 channels."""
 SPARE_REGISTERS = 64
 """Of these, for what is neither sums nor loaded."""
-_COLUMNS = [
+_COLUMN_SIZES = [
     (threads, quads, columns)
     for threads in (128, 64, 256)
     for quads in (16, 8, 32)
     for columns in (1, 2, 4, 7, 8)
 ]
-DEPTHWISE_SCHEDULES = tuple(GpuDepthwiseSchedule(*each) for each in _COLUMNS)
-"""From those that are taken without measurement."""
-GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMNS)
+"""Threads, quads and columns. Of those that are predicted to be equally fast the first is taken."""
+DEPTHWISE_SCHEDULES = tuple(GpuDepthwiseSchedule(*each) for each in _COLUMN_SIZES)
+GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 MANY_SUMS = 64
 """Of a thread."""
 MANY_WARP_SUMS, UNROLLED_STAGES = 2048, 3

@@ -9,6 +9,7 @@ from functools import cached_property
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, all_of, ceildiv, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Positions
+from iree.winograd.pipelines.gpu.schedules.columns import element_of, elements_read
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,12 @@ class Columns:
 
     def element_of(self, column: int, tap: int) -> int:
         """Which of the elements that they read a tap of the last dimension multiplies for an output."""
-        decomposition = self.outputs.shape.decomposition
-        return column * decomposition.step[-1] + tap * decomposition.dilation[-1]
+        return element_of(self.outputs.shape.decomposition, column, tap)
 
     @cached_property
     def elements(self) -> tuple[int, ...]:
         """All that are read, each once."""
-        taps = range(self.outputs.shape.decomposition.kernel_size[-1])
-        columns = range(self.outputs.columns)
-        return tuple(sorted({self.element_of(column, tap) for column in columns for tap in taps}))
+        return elements_read(self.outputs.shape.decomposition, self.outputs.columns)
 
     def element(self, number: int) -> tuple[Index, Condition]:
         """Where in the row an element lies, moved into it if need be, and whether it exists there."""

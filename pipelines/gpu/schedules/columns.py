@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
+from typing import ClassVar
 
+from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.problems.schedule import Schedule
 
@@ -17,6 +20,9 @@ class ColumnsSchedule(Schedule):
     Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
     threads aren't a multiple of.
     """
+
+    stage: ClassVar[str]
+    """What the one kernel is called."""
 
     threads: int = 128
     quads: int = 16
@@ -38,6 +44,7 @@ class GpuDepthwiseSchedule(ColumnsSchedule):
     """Of the depthwise kernel."""
 
     kind = "gpu-depthwise"
+    stage = "depthwise"
 
 
 @dataclass(frozen=True)
@@ -45,3 +52,15 @@ class GroupedSchedule(ColumnsSchedule):
     """Of the kernel of groups of few channels, which are whole quads."""
 
     kind = "gpu-grouped"
+    stage = "grouped"
+
+
+def element_of(decomposition: Decomposition, column: int, tap: int) -> int:
+    """Which element along the last dimension a tap multiplies for an output, from the first column's on."""
+    return column * decomposition.step[-1] + tap * decomposition.dilation[-1]
+
+
+def elements_read(decomposition: Decomposition, columns: int) -> tuple[int, ...]:
+    """All that so many neighbouring outputs read along the last dimension, each once, in order."""
+    taps = range(decomposition.kernel_size[-1])
+    return tuple(sorted({element_of(decomposition, *each) for each in product(range(columns), taps)}))
