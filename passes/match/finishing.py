@@ -81,10 +81,10 @@ def _is_of_pixel(operation: ir.Operation, order: Sequence[int]) -> bool:
     if not operation.name.startswith(("arith.", "math.")) or len(operation.results) != 1:
         return False
     type_, read = operation.results[0].type, [operand.type for operand in operation.operands]
-    if _counts(type_):
+    if is_of_positions(type_):
         return operation.name in _OF_POSITIONS
     if operation.name in ("arith.sitofp", "arith.cmpi"):
-        return all(map(_counts, read))
+        return all(map(is_of_positions, read))
     return all(isinstance(each, ir.F32Type) or _is_truth(each) for each in (type_, *read))
 
 
@@ -93,8 +93,8 @@ def _is_of_element(body: ir.Block) -> bool:
     return not any(view.operation.name == "linalg.index" for view in body.operations)
 
 
-def _counts(type_: ir.Type) -> bool:
-    """Whether it is one of integers, but for truth values."""
+def is_of_positions(type_: ir.Type) -> bool:
+    """Whether numbers of a type are of positions: integers, but for truth values."""
     return isinstance(type_, ir.IndexType) or (isinstance(type_, ir.IntegerType) and type_.width > 1)
 
 

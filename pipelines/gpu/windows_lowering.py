@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.pipelines.emission.element_function import PixelFunction
+from iree.winograd.pipelines.emission.pixel_function import PixelFunction
 from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD

@@ -11,8 +11,8 @@ from math import prod
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
-from iree.winograd.pipelines.emission.element_function import PixelFunction
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
+from iree.winograd.pipelines.emission.pixel_function import PixelFunction
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.problems.windows import Windows, known_sizes
