@@ -16,7 +16,13 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import ChannelsFirst, ChannelShuffle, ChannelsLast, InterleavedChannels
+from ..problems.tensor_operations import (
+    ChannelsFirst,
+    ChannelShuffle,
+    ChannelsLast,
+    InterleavedChannels,
+    TensorOperation,
+)
 
 _KERNELS = ("flow.dispatch", "winograd.")
 MIN_SHUFFLED_RANK = 4
@@ -80,17 +86,20 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
         if _shuffles_channels(transposition):
             transposed = _shuffled(image, backend, lowering)
         elif _moves_channels(transposition) and _is_argument(image) and _is_transformed(transposition):
-            moved = ChannelsLast(image)
-            transposed = lowering.compute(moved) if backend.misfit(moved) is None else None
+            transposed = _computed(ChannelsLast(image), backend, lowering)
         elif _returns_channels_first(transposition):
-            returned = ChannelsFirst(image)
-            transposed = lowering.compute(returned) if backend.misfit(returned) is None else None
+            transposed = _computed(ChannelsFirst(image), backend, lowering)
         else:
             return
     if transposed is None:
         return
     transposition.results[0].replace_all_uses_with(transposed)
     erase_if_unused([transposition])
+
+
+def _computed(operation: TensorOperation, backend: Backend, lowering: Lowering) -> ir.Value | None:
+    """The result of an operation by its kernel; None where there is none."""
+    return lowering.compute(operation) if backend.misfit(operation) is None else None
 
 
 def _shuffles_channels(transposition: ir.Operation) -> bool:
@@ -116,11 +125,10 @@ def _shuffled(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Value
     if shuffled is None:
         images = ir.RankedTensorType.get([prod(pixels), groups, channels], element)
         collapsed = tensor.collapse_shape(images, image, reassociation)
-        shuffle = ChannelShuffle(collapsed)
-        if backend.misfit(shuffle) is not None:
+        shuffled = _computed(ChannelShuffle(collapsed), backend, lowering)
+        if shuffled is None:
             erase_if_unused([collapsed.owner.operation])
             return None
-        shuffled = lowering.compute(shuffle)
     shape = [*pixels, channels, groups]
     return tensor.expand_shape(ir.RankedTensorType.get(shape, element), shuffled, reassociation, [], shape)
 
@@ -129,20 +137,19 @@ def _interleaved(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Va
     """Build `pixels x channels x groups` of the groups where they are; None where there is no such kernel."""
     *pixels, groups, channels = ir.RankedTensorType(image.type).shape
     parts = _concatenated(image)
-    if parts is not None and backend.misfit(InterleavedChannels(parts, channels)) is None:
-        return lowering.compute(InterleavedChannels(parts, channels))
+    joined = None if parts is None else _computed(InterleavedChannels(parts, channels), backend, lowering)
+    if joined is not None:
+        return joined
     last = len(pixels)
     rows = ir.RankedTensorType.get(
         [prod(pixels), groups * channels], ir.RankedTensorType(image.type).element_type
     )
     whole = tensor.collapse_shape(rows, image, [[*range(last)], [last, last + 1]])
-    of_image = InterleavedChannels(
-        tuple(ChannelSlice(whole, group * channels) for group in range(groups)), channels
-    )
-    if backend.misfit(of_image) is None:
-        return lowering.compute(of_image)
-    erase_if_unused([whole.owner.operation])
-    return None
+    slices = tuple(ChannelSlice(whole, group * channels) for group in range(groups))
+    interleaved = _computed(InterleavedChannels(slices, channels), backend, lowering)
+    if interleaved is None:
+        erase_if_unused([whole.owner.operation])
+    return interleaved
 
 
 def _concatenated(image: ir.Value) -> tuple[ChannelSlice, ...] | None:
