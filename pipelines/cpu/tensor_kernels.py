@@ -6,7 +6,7 @@ Kernels are imported when they are needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -44,6 +44,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     TensorOperation,
     WindowSums,
 )
+from iree.winograd.pipelines.problems.windows import MOST_WRITTEN_OUT
 
 if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
@@ -75,8 +76,6 @@ if TYPE_CHECKING:
 _SCORES_IN_CACHE = 4
 """L2s that scores of attention exceed where one kernel computes them, softmax and products with values.
 Masked ones it computes anyway."""
-_MOST_SUMMED = 25
-"""Elements of a window up to which its sum is written out."""
 _LEAST_ROW = 16
 """Shorter rows don't fill a vector of every target."""
 
@@ -124,10 +123,8 @@ class _Kind:
 
 def misfit(operation: TensorOperation, target: CpuTarget) -> Reason | None:
     """Why IREE computes the operation; None where a kernel is to."""
-    if isinstance(operation, InterleavedChannels):
-        return "concatenations are in memory where channels are shuffled on CPUs"
-    if isinstance(operation, Sums | PartialMoments | CombinedMoments):
-        return "IREE's loops over pixels are vectors of channels on CPUs"
+    if type(operation) in _LEFT:
+        return _LEFT[type(operation)]
     return _KINDS[type(operation)].misfit(operation, target)
 
 
@@ -175,36 +172,27 @@ def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 
     kernel = PoolingKernel(operation.windows, target)
-    extents, (read, written) = _image_sizes(operation.image, operation.like)
-    return TensorDispatch(
-        kernel,
-        (operation.image,),
-        _shape_like(operation.image, operation.like),
-        touching=kernel,
-        extents=extents,
-        dynamic=(read, written),
-    )
+    return replace(_of_windows(operation, kernel), touching=kernel)
 
 
 def _window_sums(operation: WindowSums, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.window_sums import WindowSumsKernel
 
     finish = tuple(VectorFunction.of(each.regions[0].blocks[0]) for each in operation.finishing)
+    return _of_windows(operation, WindowSumsKernel(operation.windows, target, finish))
+
+
+def _of_windows(operation: MaxPooling | WindowSums, kernel: TensorKernel) -> TensorDispatch:
     extents, (read, written) = _image_sizes(operation.image, operation.like)
-    return TensorDispatch(
-        WindowSumsKernel(operation.windows, finish, target),
-        (operation.image,),
-        _shape_like(operation.image, operation.like),
-        extents=extents,
-        dynamic=(read, written),
-    )
+    sizes = _shape_like(operation.image, operation.like)
+    return TensorDispatch(kernel, (operation.image,), sizes, extents=extents, dynamic=(read, written))
 
 
 def _misfit_of_windows(operation: WindowSums, target: CpuTarget) -> Reason | None:
     windows = operation.windows
     if None not in (*windows.extents, *windows.outputs):
         return "IREE's loops over windows of known sizes are vectors of channels on CPUs"
-    if prod(windows.size) > _MOST_SUMMED:
+    if prod(windows.size) > MOST_WRITTEN_OUT:
         return f"windows of {prod(windows.size)} elements aren't written out"
     return None
 
@@ -385,6 +373,16 @@ def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reas
     return _misfit_of_rows(scores.columns)
 
 
+_LEFT: Mapping[type, Reason] = MappingProxyType(
+    {
+        InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
+        **dict.fromkeys(
+            (Sums, PartialMoments, CombinedMoments),
+            "IREE's loops over pixels are vectors of channels on CPUs",
+        ),
+    }
+)
+"""Operations that there are no kernels for, and why."""
 _KINDS: Mapping[type, _Kind] = MappingProxyType(
     {
         ChannelsLast: _Kind(_channels_last),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+MOST_WRITTEN_OUT = 25
+"""Elements of a window up to which what is computed of them has no loop."""
+
 
 @dataclass(frozen=True)
 class Windows:

@@ -26,11 +26,9 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import MaxPooling, WindowSums
-from ..problems.windows import Windows
+from ..problems.windows import MOST_WRITTEN_OUT, Windows
 
 PASS_NAME = "winograd-pool-in-place"
-MAX_WINDOW = 25
-"""Elements up to which the maximum of a window is written out."""
 _POOLING = "linalg.pooling_nhwc_max"
 _SUMS = ("linalg.pooling_nwc_sum", "linalg.pooling_nhwc_sum", "linalg.pooling_ndhwc_sum")
 _UNKNOWN = "its sizes are known only at run time"
@@ -190,8 +188,8 @@ def _match(pooling: ir.Operation) -> _Pooling | NoMatch:
     outputs = _known(ir.RankedTensorType(init.type).shape[1:-1])
     if any(map(is_dynamic, (ir.RankedTensorType(image.type).shape[-1], *size))):
         return NoMatch(pooling, _UNKNOWN)
-    if prod(size) > MAX_WINDOW and not sums:
-        return NoMatch(pooling, f"its window holds more than {MAX_WINDOW} elements")
+    if prod(size) > MOST_WRITTEN_OUT and not sums:
+        return NoMatch(pooling, f"its window holds more than {MOST_WRITTEN_OUT} elements")
     strides, dilations = _steps(pooling)
     if any(each != 1 for each in dilations):
         return NoMatch(pooling, "its windows have gaps")
