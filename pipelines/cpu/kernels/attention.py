@@ -20,9 +20,9 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index, IndexLike
-from iree.winograd.pipelines.emission.vectors import LaneMask, broadcast, multiply_add, splat
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 
@@ -107,19 +107,18 @@ class _Part:
     output: Place
 
     def emit(self) -> None:
-        blocking = self.blocking
+        blocking, panels = self.blocking, self.blocking.key_panels
         if self.memory.state is None:
-            block = KeyBlock(Index(0), Index(blocking.problem.scores.columns), Index(blocking.key_panels))
+            block = KeyBlock(Index(0), Index(panels.columns), Index(panels.count))
             self._pack(block)
             self._attend(block)
             return
         self._clear(self.memory.state)
-        panels, keys = blocking.key_panels, blocking.problem.scores.columns
-        channels = blocking.score_block.channels
+        channels = panels.block.channels
         with loop(blocking.key_blocks, name="keys") as number:
-            begin, end = (each * panels // blocking.key_blocks for each in (number, number + 1))
+            begin, end = (each * panels.count // blocking.key_blocks for each in (number, number + 1))
             first = begin * channels
-            block = KeyBlock(first, (end * channels).minimum(keys) - first, end - begin)
+            block = KeyBlock(first, (end * channels).minimum(panels.columns) - first, end - begin)
             self._pack(block)
             self._attend(block)
         self._finish(self.memory.state)
@@ -142,7 +141,7 @@ class _Part:
             key = self._first_key(panel, block)
             self._fetch(key + self.blocking.score_block.channels)
             self._pack_keys(panel, key)
-            with loop(self.blocking.value_panels, name="values") as values:
+            with loop(self.blocking.value_panels.count, name="values") as values:
                 self._pack_values(values, key, block)
 
     def _fetch(self, key: Index) -> None:
@@ -159,9 +158,9 @@ class _Part:
                         place.buffer.prefetch(first + element)
 
     def _first_key(self, panel: Index, block: KeyBlock) -> Index:
-        channels, keys = self.blocking.score_block.channels, self.blocking.problem.scores.columns
-        key = block.first + panel * channels
-        return key if keys % channels == 0 else key.minimum(keys - channels)
+        panels = self.blocking.key_panels
+        key = block.first + panel * panels.block.channels
+        return key if panels.are_whole else key.minimum(panels.columns - panels.block.channels)
 
     def _pack_keys(self, panel: Index, key: Index) -> None:
         """keys[panel, c, j] = k[key + j, c]."""
@@ -184,8 +183,8 @@ class _Part:
         """values[panel, key - first, j] = v[key, column + j] for the keys of a panel."""
         blocking, target, matrices = self.blocking, self.memory.values, self.blocking.problem.mixtures.right
         channels, width = blocking.value_block.channels, blocking.value_block.width
-        keys, columns = blocking.score_block.channels, min(channels, blocking.problem.mixtures.columns)
-        column = self._first_column(panel)
+        panels, keys = blocking.value_panels, blocking.score_block.channels
+        columns, column = min(channels, panels.columns), panels.first(panel)
         first = self.values.first + key * matrices.row_stride + column * matrices.column_stride
         packed = target.offset([panel, key - block.first])
         if columns < channels:
@@ -201,26 +200,8 @@ class _Part:
         with loop(keys, name="key") as i:
             line = first + i * matrices.row_stride
             for lane in range(0, columns, width):
-                mask = self._column_mask(lane)
-                buffer = self.values.buffer
-                loaded = (
-                    buffer.load(line + lane, width) if mask is None else buffer.load_lanes(line + lane, mask)
-                )
+                loaded = panels.load(self.values.buffer, line + lane, lane)
                 target.store(loaded, packed + i * channels + lane)
-
-    def _first_column(self, panel: Index) -> Index:
-        channels, columns = self.blocking.value_block.channels, self.blocking.problem.mixtures.columns
-        column = panel * channels
-        whole = columns <= channels or columns % channels == 0
-        return column if whole else column.minimum(columns - channels)
-
-    def _column_mask(self, lane: int) -> LaneMask | None:
-        """Which lanes of a vector of values from `lane` on there are, where it isn't all."""
-        width, columns = self.blocking.value_block.width, self.blocking.problem.mixtures.columns
-        if columns >= self.blocking.value_block.channels or columns - lane >= width:
-            return None
-        with named("columns"):
-            return LaneMask.between(0, columns - lane, width)
 
     def _multiply_keys(self, row: Index, block: KeyBlock) -> None:
         """The scores of a block of queries, not yet scaled."""
@@ -256,7 +237,7 @@ class _Part:
         blocking, scores, state = self.blocking, self.memory.scores, self.memory.state
         terms = blocking.block_keys
         channels = blocking.value_block.channels
-        with loop(blocking.value_panels, name="values") as panel:
+        with loop(blocking.value_panels.count, name="values") as panel:
             packed = self.memory.values.offset([panel])
 
             def multiply(product: RegisterBlock, i: Index) -> None:
@@ -284,17 +265,11 @@ class _Part:
 
     def _store_row(self, values: list[ir.Value], row: Index, panel: Index) -> None:
         """Writes the vectors of a row that there is room for."""
-        mixtures = self.blocking.problem.mixtures
-        first = self.output.first + row * mixtures.output.row_stride + self._first_column(panel)
+        panels, stride = self.blocking.value_panels, self.blocking.problem.mixtures.output.row_stride
+        first = self.output.first + row * stride + panels.first(panel)
         for number, value in enumerate(values):
-            lane = number * self.blocking.value_block.width
-            if lane >= mixtures.columns:
-                continue
-            mask = self._column_mask(lane)
-            if mask is None:
-                self.output.buffer.store(value, first + lane)
-            else:
-                self.output.buffer.store_lanes(value, first + lane, mask)
+            lane = number * panels.block.width
+            panels.store(value, self.output.buffer, first + lane, lane)
 
     def _add_to(
         self,
@@ -323,7 +298,8 @@ class _Part:
             state.maxima.store(least, row)
             state.sums.store(zero, row)
         zeros = splat(0.0, block.width, state.mixtures.computed)
-        with loop(self.blocking.value_panels * self.blocking.part_rows * block.vectors, name="mixture") as i:
+        vectors = self.blocking.value_panels.count * self.blocking.part_rows * block.vectors
+        with loop(vectors, name="mixture") as i:
             state.mixtures.store(zeros, i * block.width)
 
     def _finish(self, state: RowState) -> None:
@@ -332,7 +308,7 @@ class _Part:
         with loop(self.blocking.part_rows, name="row") as row:
             total = broadcast(state.sums.load_scalar(row), block.width)
             inverse = inverse_sum(total, self.blocking.problem.safe)
-            with loop(self.blocking.value_panels, name="values") as panel:
+            with loop(self.blocking.value_panels.count, name="values") as panel:
                 first = state.mixtures.offset([panel, row])
                 values = [
                     arith.mulf(state.mixtures.load(first + number * block.width, block.width), inverse)

@@ -8,7 +8,11 @@ from functools import cached_property
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.pipelines.cpu.kernels.batch_matmul import register_block
+from iree.winograd.pipelines.cpu.kernels.column_panels import (
+    INDEPENDENT_SUMS,
+    ColumnPanels,
+    register_block,
+)
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -19,19 +23,17 @@ _SHARE_OF_CACHE = 0.75
 """Of L2, for all that a workgroup has copies of, and scores."""
 _PACKING_ROWS = 8
 """Queries that take as long to attend as keys and values take to be packed, about."""
-_BLOCK_ROWS = 2
-"""Queries that take as long as to begin a block of queries, about."""
-_WEIGHT = 1.5
-"""What a query's weight of a key takes, in cycles, about, of which two vectors are multiplied in each."""
-_BLOCK = 100
-"""What the weights of a further block of keys take a query beside, in cycles."""
-_RESCALED = 0.2
-"""What an element of a query's mixture takes to be rescaled, in cycles."""
+_BEGINNING_ROWS = 2
+"""Queries that take as long to attend as a block of queries takes to begin, about."""
+_WEIGHT_CYCLES = 1.5
+"""Of a query's weight of a key, about, where two vectors are multiplied in a cycle."""
+_KEY_BLOCK_CYCLES = 100
+"""Of a query's weights for each further block of keys, whatever its length."""
+_RESCALING_CYCLES = 0.2
+"""Of an element of a query's mixture."""
 _MOST_KEY_BLOCKS = 4096
 _FURTHER_BLOCKS = 8
 """Blocks of keys beyond the least number that are looked at: smaller ones leave room for more queries."""
-_LATENCY = 8
-"""Sums that have to be independent of each other for multiply-adds not to wait."""
 _WORKGROUPS = 4
 """For each thread, where there are several, so that they are done at about the same time."""
 
@@ -77,12 +79,12 @@ class AttentionBlocking:
         return register_block(mixtures.rows, mixtures.columns, self.target)
 
     @property
-    def key_panels(self) -> int:
-        return ceil_div(self.problem.scores.columns, self.score_block.channels)
+    def key_panels(self) -> ColumnPanels:
+        return ColumnPanels(self.problem.scores.columns, self.score_block)
 
     @property
-    def value_panels(self) -> int:
-        return ceil_div(self.problem.mixtures.columns, self.value_block.channels)
+    def value_panels(self) -> ColumnPanels:
+        return ColumnPanels(self.problem.mixtures.columns, self.value_block)
 
     @property
     def rows(self) -> int:
@@ -142,7 +144,7 @@ class AttentionBlocking:
         )
         sizes = range(1, min(_MOST_ROWS, queries) + 1)
         yield from (_Blocks(rows, max(rows, most_part), 1) for rows in sizes)
-        numbers = range(2, min(self.key_panels // 2, _MOST_KEY_BLOCKS) + 1)
+        numbers = range(2, min(self.key_panels.count // 2, _MOST_KEY_BLOCKS) + 1)
         least = next((each for each in numbers if self._has_memory(_Blocks(1, 1, each))), None)
         if least is None:
             return
@@ -153,7 +155,7 @@ class AttentionBlocking:
                 yield from (_Blocks(rows, rows * count, key_blocks) for count in sorted(counts))
 
     def _has_memory(self, blocks: _Blocks) -> bool:
-        keys, values = self._keys_of(blocks.key_blocks), self.value_panels * self.value_block.channels
+        keys, values = self._keys_of(blocks.key_blocks), self.value_panels.count * self.value_block.channels
         floats = keys * (self.problem.scores.reduction + values)
         floats += blocks.rows * (keys + ROW_PADDING + 1)
         if blocks.key_blocks > 1:
@@ -161,21 +163,24 @@ class AttentionBlocking:
         return F32.bytes * floats <= _SHARE_OF_CACHE * self.target.workgroup_bytes
 
     def _keys_of(self, key_blocks: int) -> int:
-        return ceil_div(self.key_panels, key_blocks) * self.score_block.channels
+        return ceil_div(self.key_panels.count, key_blocks) * self.score_block.channels
 
     def _cost(self, blocks: _Blocks) -> float:
-        """In queries."""
+        """The time of all queries of a matrix, in that of a query by one block of all keys.
+
+        Each part packs keys and values, and begins its blocks of queries.
+        """
         rows = max(_register_rows(block, blocks.rows) for block in (self.score_block, self.value_block))
-        part = ceil_div(blocks.part_rows, blocks.rows) * (rows + _BLOCK_ROWS) + _PACKING_ROWS
+        part = ceil_div(blocks.part_rows, blocks.rows) * (rows + _BEGINNING_ROWS) + _PACKING_ROWS
         parts = ceil_div(self.problem.scores.rows, blocks.part_rows)
         mixed = self.problem.mixtures.columns
         products = (self.problem.scores.reduction + mixed) / (2 * self.target.vector_width)
-        all_keys = self.problem.scores.columns * (products + _WEIGHT)
-        further = (blocks.key_blocks - 1) * (_BLOCK + _RESCALED * mixed)
+        all_keys = self.problem.scores.columns * (products + _WEIGHT_CYCLES)
+        further = (blocks.key_blocks - 1) * (_KEY_BLOCK_CYCLES + _RESCALING_CYCLES * mixed)
         return parts * part * (1 + further / all_keys)
 
 
 def _register_rows(block: RegisterBlock, rows: int) -> int:
     """Rows that register blocks multiply in the time that they take for so many."""
     rest = rows % block.rows
-    return rows - rest + (max(rest, ceil_div(_LATENCY, block.vectors)) if rest else 0)
+    return rows - rest + (max(rest, ceil_div(INDEPENDENT_SUMS, block.vectors)) if rest else 0)

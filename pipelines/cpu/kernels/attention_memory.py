@@ -12,11 +12,12 @@ from iree.winograd.pipelines.emission.index import Index
 
 @dataclass(frozen=True)
 class KeyBlock:
-    """Some keys, packed, and where they begin."""
+    """Neighbouring keys whose packed copies, and those of their values, a workgroup has at a time."""
 
     first: Index
     count: Index
     panels: Index
+    """Of keys, as many as the block fills or begins."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class RowState:
     """Of each query of a part, what is known of the keys so far."""
 
     maxima: Buffer
+    """Of scores, one for each row."""
     sums: Buffer
+    """Of weights, one for each row."""
     mixtures: Buffer
     """panels x rows x v of a panel."""
 
@@ -46,17 +49,17 @@ class AttentionMemory:
     @staticmethod
     def of(blocking: AttentionBlocking, element: ir.Type) -> AttentionMemory:
         """Emits it for elements of a type."""
-        state, values = None, blocking.value_block.channels
+        state, panels, values = None, blocking.value_panels.count, blocking.value_block.channels
         if blocking.key_blocks > 1:
             rows = blocking.part_rows
             state = RowState(
                 scratch((rows,), element, "maxima"),
                 scratch((rows,), element, "sums"),
-                scratch((blocking.value_panels, rows, values), element, "mixtures"),
+                scratch((panels, rows, values), element, "mixtures"),
             )
         return AttentionMemory(
             scratch((blocking.block_keys * blocking.problem.scores.reduction,), element, "keys"),
-            scratch((blocking.value_panels, blocking.block_keys, values), element, "values"),
+            scratch((panels, blocking.block_keys, values), element, "values"),
             scratch((blocking.rows, blocking.stride), element, "scores"),
             scratch((blocking.rows,), element, "factors"),
             state,

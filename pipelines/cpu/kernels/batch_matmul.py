@@ -15,11 +15,13 @@ from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_tran
 from iree.winograd.pipelines.cpu.schedules.direct import CACHE_SET_PERIOD
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements, scratch
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index, IndexLike, unflatten
 from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.emission.vectors import LaneMask, splat
+from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
+
+from .column_panels import ColumnPanels, register_block
 
 _WORKGROUP_PRODUCTS = 2**18
 """Multiply-adds of a workgroup, at least, which take some five microseconds."""
@@ -27,13 +29,6 @@ _WORKGROUPS = 4
 """For each thread, where there are several, so that they are done at about the same time."""
 _SHARING_ROWS = 48
 """Rows of a workgroup, at least, that are multiplied by a panel that it packs."""
-_MOST_VECTORS = 4
-"""Of a row of a register block."""
-_LATENCY = 8
-"""Sums that have to be independent of each other for multiply-adds not to wait."""
-_LOAD = 0.25
-"""What a load takes beside multiply-adds, of the time of one of these."""
-_PREFETCH = 8
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class ProductMemory:
+class _Memory:
     """Memory of a workgroup for copies of a panel and of rows, where these are copied."""
 
     panel: Buffer | None
@@ -75,16 +70,7 @@ class BatchMatmulKernel:
     @property
     def fits(self) -> bool:
         """Whether a workgroup's memory has room for a panel, and a copy of rows where there is to be one."""
-        return self.memory_bytes(self.register_rows) <= self.target.workgroup_bytes
-
-    @property
-    def register_rows(self) -> int:
-        """Rows of a register block."""
-        return self._block.rows
-
-    def memory_bytes(self, rows: int) -> int:
-        """That `memory` for so many rows takes."""
-        return self._panel_bytes + rows * self._staged_bytes
+        return self._panel_bytes + self._block.rows * self._staged_bytes <= self.target.workgroup_bytes
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Parts of the rows, and blocks of products."""
@@ -96,7 +82,7 @@ class BatchMatmulKernel:
     def emit(self, work: Work, left: Buffer, right: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
         problem = self.problem
-        memory = self.memory(left, right, min(self._part_rows, problem.rows))
+        memory = self._memory(left, right)
         first = work.workgroup[1] * self._batch_block
         products = Index(self._batch_block)
         if problem.batch % self._batch_block:
@@ -104,7 +90,7 @@ class BatchMatmulKernel:
         with loop(products, name="product") as i:
             number = first + i
             first_row, count = self._part(work.workgroup[0])
-            self.multiply(
+            self._multiply_part(
                 memory,
                 Place(left, origin(problem.left, number) + first_row * problem.left.row_stride),
                 Place(right, origin(problem.right, number)),
@@ -113,16 +99,17 @@ class BatchMatmulKernel:
                 count,
             )
 
-    def memory(self, left: Buffer, right: Buffer, rows: int) -> ProductMemory:
-        """What the products of so many rows are computed with, at the insertion point."""
+    def _memory(self, left: Buffer, right: Buffer) -> _Memory:
+        """Emits what the products of a part are computed with."""
         packed = scratch(self._panel_shape, right.computed, "panel") if self._packs else None
         staged = None
         if self._stages_rows:
+            rows = min(self._part_rows, self.problem.rows)
             staged = scratch((rows, self.problem.reduction + ROW_PADDING), left.computed, "rows")
-        return ProductMemory(packed, staged)
+        return _Memory(packed, staged)
 
-    def multiply(
-        self, memory: ProductMemory, left: Place, right: Place, output: Place, first_row: Index, count: Index
+    def _multiply_part(
+        self, memory: _Memory, left: Place, right: Place, output: Place, first_row: Index, count: Index
     ) -> None:
         """Multiplies `count` rows, which begin at `left`, by the matrix at `right`.
 
@@ -131,8 +118,8 @@ class BatchMatmulKernel:
         rows = Rows(left.buffer, left.first, self.problem.left.row_stride, self.problem.left.column_stride)
         if memory.rows is not None:
             rows = self._stage(rows, count, memory.rows)
-        with loop(self._column_blocks, name="panel") as block:
-            column = self._first_column(block)
+        with loop(self._panels.count, name="panel") as number:
+            column = self._panels.first(number)
             panel = self._panel(right.buffer, right.first, column, memory.panel)
             self._multiply(rows, first_row, count, panel, output.buffer, output.first + column)
 
@@ -184,11 +171,7 @@ class BatchMatmulKernel:
         with loop(problem.reduction, name="c") as c:
             line = origin + c * matrices.row_stride
             for lane in range(0, columns, width):
-                mask = self._mask(lane)
-                elements = (
-                    right.load(line + lane, width) if mask is None else right.load_lanes(line + lane, mask)
-                )
-                panel.store(elements, c * channels + lane)
+                panel.store(self._panels.load(right, line + lane, lane), c * channels + lane)
 
     def _multiply(
         self, rows: Rows, first_row: Index, count: Index, panel: Panel, output: Buffer, written: Index
@@ -224,26 +207,11 @@ class BatchMatmulKernel:
                 continue
             if problem.factor != 1:
                 value = arith.mulf(value, factor)
-            offset, mask = origin + (row * problem.output.row_stride + lane), self._mask(lane)
-            if mask is None:
-                output.store(value, offset)
-            else:
-                output.store_lanes(value, offset, mask)
+            self._panels.store(value, output, origin + (row * problem.output.row_stride + lane), lane)
 
-    def _mask(self, lane: int) -> LaneMask | None:
-        """Which lanes of a vector from `lane` on are columns, where it isn't all."""
-        rest = self.problem.columns - lane
-        if self.problem.columns >= self._block.channels or rest >= self._block.width:
-            return None
-        with named("columns"):
-            return LaneMask.between(0, rest, self._block.width)
-
-    def _first_column(self, block: Index) -> Index:
-        channels, columns = self._block.channels, self.problem.columns
-        column = block * channels
-        return (
-            column if columns <= channels or columns % channels == 0 else column.minimum(columns - channels)
-        )
+    @property
+    def _panels(self) -> ColumnPanels:
+        return ColumnPanels(self.problem.columns, self._block)
 
     @property
     def _block(self) -> RegisterBlock:
@@ -259,10 +227,6 @@ class BatchMatmulKernel:
         problem = self.problem
         in_place = problem.right.column_stride == 1 and self._block.channels <= problem.columns
         return problem.rows > self._block.rows or not in_place
-
-    @property
-    def _column_blocks(self) -> int:
-        return ceil_div(self.problem.columns, self._block.channels)
 
     @property
     def _has_whole_blocks(self) -> bool:
@@ -308,31 +272,6 @@ class BatchMatmulKernel:
     def _batch_block(self) -> int:
         """Products of a workgroup."""
         return ceil_div(self.problem.batch, self._workgroups)
-
-
-def register_block(
-    rows: int, columns: int, target: CpuTarget, most_channels: int | None = None
-) -> RegisterBlock:
-    """That by which the fewest vectors are processed, and few loads.
-
-    Of no more than `most_channels` columns, which a vector has.
-    """
-    width = target.vector_width
-    while width >= 2 * columns:
-        width //= 2
-    most_vectors = ceil_div(columns, width) if most_channels is None else most_channels // width
-
-    def cost(block: RegisterBlock) -> float:
-        work = block.channel_work
-        blocks = ceil_div(columns, block.channels) * ceil_div(rows, block.rows)
-        return blocks * (max(work.multiply_adds, work.loads, _LATENCY) + _LOAD * work.loads)
-
-    candidates = (
-        RegisterBlock(count, vectors, width, _PREFETCH)
-        for vectors in range(1, min(_MOST_VECTORS, most_vectors) + 1)
-        for count in range(1, min(rows, RegisterBlock.most_rows(vectors, target)) + 1)
-    )
-    return min(candidates, key=cost)
 
 
 def origin(matrices: Matrices, number: Index) -> Index:
