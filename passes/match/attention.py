@@ -160,11 +160,7 @@ def _mask_rows(mask: ir.Value) -> Iterator[tuple[ir.Value, MaskRows]]:
     """The tensors whose sum a mask is, each with where its elements lie."""
     definition = defining_operation(mask)
     sum_ = None if definition is None else with_body(definition, ["arith.addf"])
-    if (
-        sum_ is not None
-        and not sum_.reads_init
-        and all(map(sum_.indexing_maps[-1].__eq__, sum_.indexing_maps))
-    ):
+    if sum_ is not None and not sum_.reads_init and len(set(sum_.indexing_maps)) == 1:
         for term in sum_.inputs[:-1]:
             yield from _mask_rows(term)
         return

@@ -16,6 +16,7 @@ ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trun
 """Operations that give integers, and never less for a larger number."""
 _OF_INTEGERS = ("arith.addf", "arith.subf")
 _EXTREMA = {"arith.maximumf": max, "arith.minimumf": min}
+"""Of two numbers neither of which is constant: what gives one of them where the other is NaN isn't known."""
 
 
 def number_range(number: ir.Value) -> Range:

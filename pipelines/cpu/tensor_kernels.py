@@ -178,7 +178,7 @@ def _max_pooling(operation: MaxPooling, target: CpuTarget) -> TensorDispatch:
 def _window_sums(operation: WindowSums, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.window_sums import WindowSumsKernel
 
-    finish = tuple(VectorFunction.of(each.regions[0].blocks[0]) for each in operation.finishing)
+    finish = tuple(VectorFunction.of(each.regions[0].blocks[0]) for each in operation.finishing.operations)
     return _of_windows(operation, WindowSumsKernel(operation.windows, target, finish))
 
 

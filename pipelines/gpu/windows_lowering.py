@@ -17,7 +17,7 @@ from iree.winograd.pipelines.problems.tensor_operations import WindowSums
 def lowered_windows(launcher: Launcher, operation: WindowSums) -> ir.Value:
     """Emits the dispatch of an operation: `N x OH... x C`."""
     windows, batch = operation.windows, size_of(operation.image, 0)
-    finish = PixelFunction.of(operation.finishing, operation.dimensions)
+    finish = PixelFunction.of(operation.finishing.operations, operation.finishing.dimensions)
     kernel = WindowSumsKernel(windows, finish, batch if isinstance(batch, int) else 1)
     image = TensorArgument.of(operation.image, by_quads=windows.channels % QUAD == 0)
     result = replace(image, extents=(image.extents[0], *windows.outputs, windows.channels))

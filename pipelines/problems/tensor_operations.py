@@ -12,6 +12,7 @@ from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.elementwise import Elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.finishing import Finishing
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.selected_pixels import PixelTap
@@ -64,10 +65,8 @@ class WindowSums:
 
     image: ir.Value
     windows: Windows
-    finishing: tuple[ir.Operation, ...]
-    """What is computed of each sum, and of where it is, one after the other."""
-    dimensions: tuple[tuple[int, ...], ...]
-    """For each of these, the dimension of the sums that each of its loops is."""
+    finishing: Finishing
+    """What is computed of each sum, and of where it is."""
     like: ir.Value
     """A tensor of the sizes that the sums have."""
 

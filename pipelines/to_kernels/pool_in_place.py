@@ -126,9 +126,7 @@ def _sum(pooling: ir.Operation, matched: _Pooling, backend: Backend, lowering: L
     finishing = match_finishing(pooling.results[0])
     if not matched.is_static:
         finishing = finishing.of_elements
-    operation = WindowSums(
-        matched.source, matched.windows, finishing.operations, finishing.dimensions, pooling.operands[2]
-    )
+    operation = WindowSums(matched.source, matched.windows, finishing, pooling.operands[2])
     reason = backend.misfit(operation)
     if reason is not None:
         remark_left(PASS_NAME, NoMatch(pooling, reason))

@@ -1,4 +1,4 @@
-"""Have kernels of this project make images channels last that only they read, and shuffle channels."""
+"""Have kernels of this project move channels of arguments and results, and shuffle channels."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ MIN_SHUFFLED_RANK = 4
 
 @register_pass("winograd-transpose-images")
 class TransposeImages:
-    """Have kernels of this project make arguments channels last that only they read, and shuffle channels.
+    """Have kernels of this project move channels of arguments and results, and shuffle channels.
 
-    On CPUs IREE's code relies on arguments being aligned to a cache line, so that `load` would have to copy
-    an array that isn't, as those of numpy seldom are, for a transposition that reads all of it anyhow. On
-    GPUs its code for images of few pixels takes up to five times as long as memory does.
+    Arguments that only transforms read become channels last. On CPUs IREE's code relies on arguments being
+    aligned to a cache line, so that `load` would have to copy an array that isn't, as those of numpy seldom
+    are, for a transposition that reads all of it anyhow. On GPUs its code for images of few pixels takes up
+    to five times as long as memory does.
 
         %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x32x32xf32>
         %t = linalg.transpose ins(%x : tensor<1x3x32x32xf32>) permutation = [0, 2, 3, 1]
