@@ -239,16 +239,14 @@ import iree.winograd.cli
     assert (outcome.returncode, outcome.stderr) == (-signal.SIGINT, b"")
 
 
-def test_an_interrupt_while_the_driver_is_loaded(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    [(TOOL_DIRECTORY / "iree-compile", "--iree-enable-winograd", *TARGET), DRIVER],
+    ids=["tool", "command"],
+)
+def test_an_interrupt_while_the_compiler_is_loaded(command: Sequence[str], tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
-    command = [
-        TOOL_DIRECTORY / "iree-compile",
-        "--iree-enable-winograd",
-        *TARGET,
-        "program",
-        "-o",
-        "out.vmfb",
-    ]
+    command = [*command, "program", "-o", "out.vmfb"]
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) as process:
         maps = Path("/proc", str(process.pid), "maps")
         while "libIREECompiler" not in maps.read_text():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -50,6 +51,14 @@ def end_on_interrupt() -> None:
         signal.signal(number, lambda number, frame: None)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_end, args=(reading,), daemon=True).start()
+    # A thread that wakes up while the interpreter ends may crash it.
+    atexit.register(_end_by_default)
+
+
+def _end_by_default() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _end(reading: int) -> None:

@@ -25,7 +25,7 @@ from iree.winograd.command_line.flags import (
     parse_command_line,
 )
 from iree.winograd.command_line.front import Front
-from iree.winograd.command_line.interruption import end_on_interrupt
+from iree.winograd.command_line.interruption import end_on_interrupt, silent_interrupts
 from iree.winograd.command_line.parser import CommandParser
 from iree.winograd.command_line.progress import Progress
 from iree.winograd.command_line.suggestion import most_similar
@@ -100,7 +100,8 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace, rest: Sequence[str]) -> int:
-    from iree.winograd.command_line import driver
+    with silent_interrupts():
+        from iree.winograd.command_line import driver
 
     if options.help_iree:
         driver.become_stock_tool(["--help"])

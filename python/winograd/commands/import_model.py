@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from iree.winograd.command_line.interruption import silent_interrupts
 from iree.winograd.commands import onnx_options
 from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
@@ -37,7 +38,8 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     # Other subcommands need no compiler.
-    from iree.winograd.importers.import_model import import_onnx
+    with silent_interrupts():
+        from iree.winograd.importers.import_model import import_onnx
 
     try:
         if problem := input_problem(options.model):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from iree.winograd.atomic_file import atomic_file
 from iree.winograd.command_line.flags import FlagError
+from iree.winograd.command_line.interruption import silent_interrupts
 from iree.winograd.commands import onnx_options
 from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
@@ -125,13 +126,14 @@ def _run(options: argparse.Namespace) -> int:
 def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any], list[str]]:
     """What the command found, as one object and as lines to read."""
     # Other subcommands need neither numpy nor the runtime.
-    from iree.winograd.loading.runtime import load
-    from iree.winograd.pipelines.machines.host import physical_cores
-    from iree.winograd.running.arguments import arguments_of, stated_arguments
-    from iree.winograd.running.images import Pixels
-    from iree.winograd.running.memory import forget_peak, peak_bytes
-    from iree.winograd.running.profile import profile
-    from iree.winograd.running.timing import time_calls, time_clients
+    with silent_interrupts():
+        from iree.winograd.loading.runtime import load
+        from iree.winograd.pipelines.machines.host import physical_cores
+        from iree.winograd.running.arguments import arguments_of, stated_arguments
+        from iree.winograd.running.images import Pixels
+        from iree.winograd.running.memory import forget_peak, peak_bytes
+        from iree.winograd.running.profile import profile
+        from iree.winograd.running.timing import time_calls, time_clients
 
     driver = driver_name(options.device)
     if driver not in TARGET_OF_DRIVER:
@@ -217,8 +219,9 @@ def _step(what: str, record: dict[str, Any], key: str) -> Iterator[None]:
 
 
 def _compiled(options: argparse.Namespace, folder: Path) -> Path:
-    from iree.winograd.command_line.flags import parse_command_line
-    from iree.winograd.compiling.program import compile
+    with silent_interrupts():
+        from iree.winograd.command_line.flags import parse_command_line
+        from iree.winograd.compiling.program import compile
 
     flags = parse_command_line(options.flags)
     if others := [*flags.inputs, *flags.main]:

@@ -11,7 +11,7 @@ import sys
 import textwrap
 from typing import TYPE_CHECKING, NoReturn
 
-from iree.winograd.command_line.interruption import INTERRUPTED
+from iree.winograd.command_line.interruption import INTERRUPTED, silent_interrupts
 from iree.winograd.commands import onnx_options
 from iree.winograd.commands.files import input_problem
 from iree.winograd.errors import InvalidOptionError, WinogradError
@@ -100,8 +100,9 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if options.threads is not None and driver != "local-task":
         parser.error("--threads is for local-task")
     # Other subcommands need neither the compiler nor the runtime.
-    from iree.winograd.compiling.program import compile
-    from iree.winograd.tuning.tuner import tune
+    with silent_interrupts():
+        from iree.winograd.compiling.program import compile
+        from iree.winograd.tuning.tuner import tune
 
     # Processes and files of the tuner are for it to remove, however it ends.
     signal.signal(signal.SIGTERM, _exit)
