@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, TILE_LANES
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
-from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
-from iree.winograd.pipelines.cpu.schedules.tiled import split_chunks, split_columns, split_rows
+from iree.winograd.pipelines.cpu.schedules.direct import in_lines
+from iree.winograd.pipelines.cpu.schedules.tiled import split_chunks
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import filter_seconds, register_block_seconds
 from .rates import COPIED_PIXEL_CYCLES, STORE_CYCLES
+from .tiled_work import TiledWork
 from .workers import Workers, complete
 
 
@@ -38,24 +38,18 @@ def bf16_vectors_seconds(
     if machine.bf16_flops is None:
         return {"products": inf}
     shape = in_lines(shape)
-    rows, pixels = shape.output_rows, shape.output_size[-1]
-    tasks = shape.images * ceil_div(rows, schedule.row_block) * ceil_div(pixels, schedule.pixel_block)
-    blocks = direct_channel_blocks(shape, schedule.channel_block)
-    channel_blocks = blocks.part_size(min(schedule.channel_splits, blocks.count))
-    parts = ceil_div(blocks.count, channel_blocks)
-    workers = Workers(machine, threads, tasks * parts)
-    register_blocks = schedule.row_block * ceil_div(schedule.pixel_block, schedule.tile_pixels)
+    work = TiledWork(shape, schedule)
+    workers = Workers(machine, threads, work.workgroups)
+    channel_blocks, register_blocks, elements = work.channel_blocks, work.register_blocks, work.elements
     pairs = schedule.reduction_tiles(shape) * TILE_LANES
     # An instruction has two products for each lane.
     of_pairs = replace(machine, flops=machine.bf16_flops / 2)
     per_pair = register_block_seconds(schedule.product, pairs, PAIR_BYTES, target, of_pairs)
-    size = schedule.panel_element_bytes(shape) * shape.reduction * channel_blocks * schedule.channel_block
-    elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     outputs = channel_blocks * register_blocks * schedule.tile_pixels * schedule.channel_tiles
     stages = {
         "staging": workers.load * elements * split_chunks(shape) * COPIED_PIXEL_CYCLES / machine.clock,
         "products": workers.load * channel_blocks * register_blocks * pairs * per_pair,
-        "filters": filter_seconds(size, parts, workers),
+        "filters": filter_seconds(work.filter_bytes, work.parts, workers),
         "output": workers.load * outputs * STORE_CYCLES / machine.clock,
     }
     return complete(stages, workers)

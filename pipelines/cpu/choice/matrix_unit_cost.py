@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_ROWS
-from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
-from iree.winograd.pipelines.cpu.schedules.tiled import (
-    TileSchedule,
-    split_chunks,
-    split_columns,
-    split_rows,
-)
+from iree.winograd.pipelines.cpu.schedules.direct import in_lines
+from iree.winograd.pipelines.cpu.schedules.tiled import TileSchedule, split_chunks
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -28,6 +22,7 @@ from .rates import (
     TILE_EFFICIENCY,
     TILE_ROW_CYCLES,
 )
+from .tiled_work import TiledWork
 from .workers import Workers, complete
 
 
@@ -46,16 +41,10 @@ def matrix_unit_seconds(
     filters are packed beforehand, and a chunk is copied in 12 cycles.
     """
     shape = in_lines(shape)
-    rows, pixels = shape.output_rows, shape.output_size[-1]
-    tasks = shape.images * ceil_div(rows, schedule.row_block) * ceil_div(pixels, schedule.pixel_block)
-    blocks = direct_channel_blocks(shape, schedule.channel_block)
-    channel_blocks = blocks.part_size(min(schedule.channel_splits, blocks.count))
-    parts = ceil_div(blocks.count, channel_blocks)
-    workers = Workers(machine, threads, tasks * parts)
+    work = TiledWork(shape, schedule)
+    workers = Workers(machine, threads, work.workgroups)
+    channel_blocks, register_blocks, elements = work.channel_blocks, work.register_blocks, work.elements
     cycle = 1 / machine.clock
-    register_blocks = ceil_div(schedule.row_block, schedule.row_tiles) * ceil_div(
-        schedule.pixel_block, schedule.block_pixels
-    )
     chunks, steps = split_chunks(shape), schedule.reduction_tiles(shape)
     block, part_products = schedule.block, schedule.part_products
     multiplied = len(part_products) * block.row_tiles * block.channel_tiles * block.tile_rows
@@ -65,9 +54,6 @@ def matrix_unit_seconds(
     efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
     per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
-    size = schedule.panel_element_bytes(shape) * shape.reduction * channel_blocks * schedule.channel_block
-    filters = filter_seconds(size, parts, workers)
-    elements = split_rows(shape, schedule.row_block) * split_columns(shape, schedule.pixel_block)
     filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles
     split_cycles = COPIED_PIXEL_CYCLES * elements * chunks
     if len(part_products) > 1:
@@ -76,7 +62,7 @@ def matrix_unit_seconds(
     stages = {
         "staging": workers.load * (split_cycles * cycle + PERMISSION_SECONDS),
         "products": products,
-        "filters": filters,
+        "filters": filter_seconds(work.filter_bytes, work.parts, workers),
         "output": workers.load * outputs * 2 * STORE_CYCLES * cycle,
     }
     return complete(stages, workers)
