@@ -6,19 +6,19 @@ Intel, Architecture Instruction Set Extensions Programming Reference, VCVTNEPS2B
 from __future__ import annotations
 
 import numpy as np
+from iree.winograd.dialect.algebra.bf16 import BITS
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.match.conversions import holds
+from iree.winograd.passes.match.half_precision import KEEPING_HALF
 from iree.winograd.passes.match.navigation import defining_operation
 
 from .f32 import F32
 from .number import Number, with_element
 
-_BITS = 16
-_BELOW_HALF = (1 << (_BITS - 1)) - 1
+_BELOW_HALF = (1 << (BITS - 1)) - 1
 """Added to what is cut off, it carries for what is more than a half, and with one more for a half."""
 _NAN = 0x7FC00000
 """What every NaN becomes: rounded, its bits may be those of another number."""
-_CHOOSING = ("arith.maximumf", "arith.minimumf", "arith.select")
-"""Operations whose result is one of their operands."""
 
 
 class UpperHalf(Number):
@@ -30,20 +30,20 @@ class UpperHalf(Number):
 
     def widened(self, stored: ir.Value) -> ir.Value:
         short, integer = (
-            with_element(stored.type, ir.IntegerType.get_signless(bits)) for bits in (_BITS, 2 * _BITS)
+            with_element(stored.type, ir.IntegerType.get_signless(bits)) for bits in (BITS, 2 * BITS)
         )
-        bits = arith.shli(arith.extui(integer, arith.bitcast(short, stored)), _splat(_BITS, integer))
+        bits = arith.shli(arith.extui(integer, arith.bitcast(short, stored)), _splat(BITS, integer))
         return arith.bitcast(with_element(stored.type, F32.type), bits)
 
     def narrowed(self, computed: ir.Value) -> ir.Value:
         if (stored := _stored(computed)) is not None:
             return stored
         short, integer = (
-            with_element(computed.type, ir.IntegerType.get_signless(bits)) for bits in (_BITS, 2 * _BITS)
+            with_element(computed.type, ir.IntegerType.get_signless(bits)) for bits in (BITS, 2 * BITS)
         )
         bits = arith.bitcast(integer, computed)
         kept = bits if _is_upper_half(computed) else _rounded(computed, bits)
-        upper = arith.trunci(short, arith.shrui(kept, _splat(_BITS, integer)))
+        upper = arith.trunci(short, arith.shrui(kept, _splat(BITS, integer)))
         return arith.bitcast(with_element(computed.type, self.type), upper)
 
 
@@ -68,7 +68,7 @@ ROUNDED_BF16 = RoundedUpperHalf("bf16")
 def _rounded(number: ir.Value, bits: ir.Value) -> ir.Value:
     """The bits of a number of f32, whose upper half is that of the nearest one."""
     integer = bits.type
-    last = arith.andi(arith.shrui(bits, _splat(_BITS, integer)), _splat(1, integer))
+    last = arith.andi(arith.shrui(bits, _splat(BITS, integer)), _splat(1, integer))
     rounded = arith.addi(bits, arith.addi(last, _splat(_BELOW_HALF, integer)))
     is_nan = arith.cmpf(arith.CmpFPredicate.UNO, number, number)
     return arith.select(is_nan, _splat(_NAN, integer), rounded)
@@ -87,25 +87,20 @@ def _stored(number: ir.Value) -> ir.Value | None:
 
 
 def _is_upper_half(number: ir.Value) -> bool:
-    """Whether the lower half of an f32 number is surely zero: it was widened, or chosen among such."""
+    """Whether the lower half of an f32 number is surely zero: it was widened, then kept as half precision."""
     if _stored(number) is not None:
         return True
     definition = defining_operation(number)
     if definition is None:
         return False
-    if definition.name in _CHOOSING:
+    if definition.name in KEEPING_HALF:
         chosen = [operand for operand in definition.operands if operand.type == number.type]
         return all(map(_is_upper_half, chosen))
     if definition.name != "arith.constant":
         return False
     value = definition.attributes["value"]
     lane = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else value
-    return isinstance(lane, ir.FloatAttr) and _has_no_lower_half(lane.value)
-
-
-def _has_no_lower_half(number: float) -> bool:
-    bits = int(np.float32(number).view(np.uint32))
-    return bits % (1 << _BITS) == 0
+    return isinstance(lane, ir.FloatAttr) and holds(ir.BF16Type.get(), np.array([lane.value], np.float32))
 
 
 def _splat(number: int, type_: ir.Type) -> ir.Value:
