@@ -11,6 +11,7 @@ from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.in_place import holds_channels
+from iree.winograd.pipelines.gpu.kernels.channel_range import ChannelRange
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
     ElementwiseKernel,
@@ -62,4 +63,4 @@ def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Val
     whole = ir.RankedTensorType(source.whole.type)
     if source.whole == operand.value or not holds_channels(whole, source.first, extents[-1]):
         return operand.value, SpreadOperand(None)
-    return source.whole, SpreadOperand(None, (source.first, whole.shape[-1]))
+    return source.whole, SpreadOperand(None, ChannelRange.of(source))

@@ -7,6 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.kernels.channel_range import ChannelRange
 from iree.winograd.pipelines.gpu.kernels.interleaving import INTERLEAVING_THREADS, InterleavingKernel
 from iree.winograd.pipelines.problems.tensor_operations import InterleavedChannels
 
@@ -28,9 +29,9 @@ class InterleavingLowering:
             for number, each in enumerate(parts)
         )
         read = parts[:1] if are_neighbours else parts
-        slices = tuple((each.first, ir.RankedTensorType(each.whole.type).shape[-1]) for each in read)
+        ranges = tuple(map(ChannelRange.of, read))
         pixels = prod(ir.RankedTensorType(parts[0].whole.type).shape[:-1])
-        kernel = InterleavingKernel(pixels, channels, len(parts), slices)
+        kernel = InterleavingKernel(pixels, channels, len(parts), ranges)
         return InterleavingLowering(kernel, tuple(each.whole for each in read))
 
     def lower(self, launcher: Launcher) -> ir.Value:

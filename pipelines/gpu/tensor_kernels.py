@@ -109,13 +109,12 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     if not type_.has_static_shape:
         return "IREE computes elementwise what has sizes that are known only at run time"
     lowering = ElementwiseLowering.of(operation)
-    read: dict[bool, list[ir.Value]] = {True: [], False: []}
-    for value, operand in zip(lowering.values, lowering.kernel.operands, strict=True):
-        read[operand.dimensions is None].append(value)
-    known = all(map(is_known_at_load, read[False]))
+    read = list(zip(lowering.values, lowering.kernel.operands, strict=True))
+    images = [value for value, operand in read if operand.dimensions is None]
+    known = all(is_known_at_load(value) for value, operand in read if operand.dimensions is not None)
     if prod(type_.shape) < (_LEAST_COMPUTED if known else _LEAST_SPREAD):
         return f"{prod(type_.shape)} elements are too few for dispatches of their own"
-    if known and (before := next(filter(None, map(_fused_before, read[True])), None)) is not None:
+    if known and (before := next(filter(None, map(_fused_before, images)), None)) is not None:
         return f"IREE computes it with the {before.name} before it"
     return None if lowering.kernel.fits else f"neighbours of {type_} don't read quads of all operands"
 

@@ -45,6 +45,7 @@ CUDA_NUMBERS: Numbers = {**NUMBERS, "f32": CudaSinglePrecision("f32")}
 
 
 def numbers_for(target: GpuTarget) -> Numbers:
+    """Those of epilogues in kernels for a target."""
     return CUDA_NUMBERS if target.takes_ptx else DEVICE_NUMBERS
 
 

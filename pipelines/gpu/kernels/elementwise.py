@@ -13,6 +13,8 @@ from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
 
+from .channel_range import ChannelRange
+
 ELEMENTWISE_THREADS = 256
 _MOST_HELD = 4
 """Quads of a thread: as many loads of an image as are on their way at a time."""
@@ -26,8 +28,8 @@ class SpreadOperand:
 
     dimensions: tuple[int | None, ...] | None
     """Those of the result by which its own are read, None for a first element; None for the same place."""
-    channels: tuple[int, int] | None = None
-    """Of the same place as some channels of a larger tensor: the first one, and all that this one has."""
+    channels: ChannelRange | None = None
+    """Those of a larger tensor that the same place is in; None for a tensor of its own."""
 
     def holds(self, dimension: int) -> bool:
         """Whether it has an element for each of the result's `dimension`."""
@@ -97,8 +99,8 @@ class ElementwiseKernel:
                 indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
                 offset = buffer.offset(indices)
             elif operand.channels is not None:
-                (first, whole), own = operand.channels, self.extents[-1]
-                offset = place // own * whole + place % own + first
+                channels, own = operand.channels, self.extents[-1]
+                offset = place // own * channels.row + place % own + channels.first
             if self.reads_quads(operand):
                 loaded.append(buffer.load(offset))
             else:

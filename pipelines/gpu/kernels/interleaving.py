@@ -10,6 +10,8 @@ from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, quad_of, thread_id
 
+from .channel_range import ChannelRange
+
 INTERLEAVING_THREADS = 256
 
 
@@ -24,8 +26,8 @@ class InterleavingKernel:
     pixels: int
     channels: int
     parts: int
-    slices: tuple[tuple[int, int], ...]
-    """Of each image that is read: the first channel of its part, and the channels that it has."""
+    ranges: tuple[ChannelRange, ...]
+    """Of each image that is read, from its part's first channel on."""
 
     @property
     def name(self) -> str:
@@ -34,7 +36,7 @@ class InterleavingKernel:
     @property
     def fits(self) -> bool:
         """Whether there are whole quads, in each of which parts of several images come in the same order."""
-        if len(self.slices) > 1:
+        if len(self.ranges) > 1:
             return QUAD % self.parts == 0 and self._row % QUAD == 0
         return self.pixels * self._row % QUAD == 0
 
@@ -56,13 +58,13 @@ class InterleavingKernel:
         if len(images) > 1:
             pixel, channel = place // self._row, place % self._row // self.parts
             part = element % self.parts
-            first, row = self.slices[part]
-            return images[part].load_scalar(pixel * row + channel + (first + element // self.parts))
-        ((first, row),) = self.slices
+            own = self.ranges[part]
+            return images[part].load_scalar(pixel * own.row + channel + (own.first + element // self.parts))
+        (own,) = self.ranges
         place = place + element
         pixel, number = place // self._row, place % self._row
         offset = number % self.parts * self.channels + number // self.parts
-        return images[0].load_scalar(pixel * row + offset + first)
+        return images[0].load_scalar(pixel * own.row + offset + own.first)
 
     @property
     def _row(self) -> int:
