@@ -18,3 +18,8 @@ def bf16_bits(numbers: Any) -> Any:
     bits = single.view(np.uint32)
     nearest = bits + (bits >> BITS & 1) + _BELOW_HALF
     return (np.where(np.isnan(single), bits | _QUIET, nearest) >> BITS).astype(np.uint16)
+
+
+def bf16_numbers(bits: Any) -> Any:
+    """The numbers, f32, whose upper halves are these bits, uint16."""
+    return (np.asarray(bits, np.uint16).astype(np.uint32) << BITS).view(np.float32)

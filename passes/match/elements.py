@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.dialect.algebra.bf16 import bf16_bits
+from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_data
 
@@ -64,7 +64,7 @@ def constant_elements(constant: ir.Operation, most: int | None = None) -> Array 
 
 
 def _bf16_elements(constant: ir.Operation) -> Array | None:
-    """Those of a tensor that isn't splat. A bf16 is the upper half of the same f32."""
+    """Those of a tensor that isn't splat."""
     attribute = constant.attributes["value"]
     try:
         if isinstance(attribute, ir.DenseElementsAttr):
@@ -73,8 +73,8 @@ def _bf16_elements(constant: ir.Operation) -> Array | None:
             bits = resource_data(constant, np.uint16)
     except ValueError:
         return None
-    widened: Array = (bits.astype(np.uint32) << 16).view(np.float32)
-    return widened
+    numbers: Array = bf16_numbers(bits)
+    return numbers
 
 
 def _bits_in_text(dense: str) -> Array:

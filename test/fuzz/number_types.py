@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from bounded import LEAST, ROUNDOFF, Array, Bounded
+from iree.winograd.dialect.algebra.bf16 import bf16_numbers
 from iree.winograd.loading.element_types import named_type
 
 
@@ -49,7 +50,7 @@ class NumberType:
         """What an array of this type holds, in float64."""
         if self.array_name != "bfloat16":
             return array.astype(np.float64)
-        return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        return np.asarray(bf16_numbers(array.view(np.uint16)), np.float64)
 
     def nearest(self, numbers: npt.ArrayLike) -> Array:
         return self.numbers(self.stored(numbers))

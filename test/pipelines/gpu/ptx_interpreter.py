@@ -92,6 +92,12 @@ class Kernel:
         parameters = tuple(re.findall(r"(\w+_param_\d+)", found[1]))
         return Kernel(parameters, int(found[2]), tuple(instructions), labels)
 
+    @staticmethod
+    def by_stage(text: str) -> dict[str, Kernel]:
+        """The kernels of a program that has one of each stage, after which they are named."""
+        names = re.findall(r"\.entry (winograd_(\w+?)_\w+)\(", text)
+        return {stage: Kernel.parsed(text, name) for name, stage in names}
+
     def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, ...]]) -> None:
         """Runs some workgroups on arrays, those that it writes to changed in place."""
         for workgroup in workgroups:

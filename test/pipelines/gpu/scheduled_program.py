@@ -12,6 +12,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 
+AMPERE = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
 HOPPER = GpuTarget(1024, 232448, "nvvm.minctasm", "sm_90a", matrix_unit=MMA, has_warpgroup_products=True)
 F2X2 = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
 

@@ -17,21 +17,19 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from iree.winograd.dialect.algebra.bf16 import bf16_bits
+from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
-from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule, SplitSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
+from scheduled_program import AMPERE
 
-AMPERE = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
 MACHINE = default_gpu_machine("sm_80")
 BATCH, SIZE, CHANNELS, OUTPUTS = 2, 5, 24, 40
 
@@ -102,11 +100,6 @@ def test_other_products_are_an_error(
         kind(64, 64, 32, 32, stages=2, **fields)
 
 
-def widened(bits: Array) -> Array:
-    """Numbers of bf16 by their bits."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
-
-
 def of_range(generator: np.random.Generator, extents: tuple[int, ...]) -> Array:
     """Numbers across more than fp16 has exponents for."""
     numbers = generator.standard_normal(extents) * np.exp2(generator.integers(-40, 40, extents))
@@ -132,9 +125,8 @@ def kernels_of(text: str, folder: Path) -> dict[str, Kernel]:
     flags = [f"--iree-hal-dump-executable-files-to={folder}"]
     iree.winograd.compile(text, target="cuda:sm_80", strict=True, flags=flags)
     (ptx,) = (path.read_text() for path in folder.glob("*.ptx"))
-    names = re.findall(r"\.entry (winograd_(\w+?)_\w+)\(", ptx)
     assert "f16.f16" not in re.sub(r"bf16", "", ptx)
-    return {stage: Kernel.parsed(ptx, name) for name, stage in names}
+    return Kernel.by_stage(ptx)
 
 
 def grid(rows: int, columns: int) -> Iterator[tuple[int, int]]:
@@ -153,7 +145,7 @@ def test_sums_are_those_of_exact_products(tmp_path: Path) -> None:
     )
     assert isinstance(schedule, SplitSchedule)
     packing = SplitPacking(BF16_IMAGES, schedule)
-    taps = widened(filters).reshape(9, CHANNELS, OUTPUTS)
+    taps = bf16_numbers(filters).reshape(9, CHANNELS, OUTPUTS)
     by_view = np.empty_like(taps)
     by_view[BF16_IMAGES.views_by_tap] = taps
     weights = packing.pack_filters(by_view.reshape(1, 9 * CHANNELS, OUTPUTS))
@@ -168,8 +160,8 @@ def test_sums_are_those_of_exact_products(tmp_path: Path) -> None:
         sum(
             np.einsum(
                 "nhwc,ck->nhwk",
-                f(widened(image).astype(np.float64))[:, i : i + SIZE - 2, j : j + SIZE - 2],
-                f(widened(filters).astype(np.float64))[i, j],
+                f(bf16_numbers(image).astype(np.float64))[:, i : i + SIZE - 2, j : j + SIZE - 2],
+                f(bf16_numbers(filters).astype(np.float64))[i, j],
             )
             for i, j in itertools.product(range(3), repeat=2)
         )
@@ -178,7 +170,7 @@ def test_sums_are_those_of_exact_products(tmp_path: Path) -> None:
     # Of each step of 16 products units lose at most 17 parts of 2^-24 of the largest. One rounding follows.
     steps = 9 * CHANNELS / 16 + 1
     expect_within(
-        widened(result).astype(np.float64),
+        bf16_numbers(result).astype(np.float64),
         exact,
         2.0**-8 * np.abs(exact) + 18 * steps * 2.0**-24 * magnitudes,
     )

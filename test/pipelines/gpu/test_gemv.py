@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from iree.winograd.dialect.algebra.bf16 import bf16_bits
+from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
@@ -27,8 +26,6 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import BATCH, Sizes
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
-from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
-from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvFilterKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import OutputTransformKernel
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
@@ -39,10 +36,9 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
-from scheduled_program import HOPPER
+from scheduled_program import AMPERE, HOPPER
 from wide import wide
 
-AMPERE = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
 MACHINE = default_gpu_machine("sm_80")
 HOPPER_MACHINE = default_gpu_machine("sm_90a")
 ROWS, CHANNELS, COLUMNS = 3, 72, 260
@@ -129,7 +125,7 @@ def of_type(numbers: Array, type_: str) -> tuple[Array, Array]:
 def read(stored: Array, type_: str) -> Array:
     if type_ == "f16":
         return stored.view(np.float16).astype(np.float64)
-    return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return np.asarray(bf16_numbers(stored), np.float64)
 
 
 def kernels_of(text: str, folder: Path) -> tuple[dict[str, Kernel], Schedule]:
@@ -139,9 +135,7 @@ def kernels_of(text: str, folder: Path) -> tuple[dict[str, Kernel], Schedule]:
     (told,) = json.loads(report.read_text())["layers"]
     assert set(spilled_bytes(folder, "sm_80").values()) == {0}
     (ptx,) = (path.read_text() for path in folder.glob("*.ptx"))
-    names = re.findall(r"\.entry (winograd_(\w+?)_\w+)\(", ptx)
-    kernels = {stage: Kernel.parsed(ptx, name) for name, stage in names}
-    return kernels, schedule_from_record(told["candidates"][told["chosen"]]["schedule"])
+    return Kernel.by_stage(ptx), schedule_from_record(told["candidates"][told["chosen"]]["schedule"])
 
 
 def grid(*extents: Index) -> Iterator[tuple[int, ...]]:

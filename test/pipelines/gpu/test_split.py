@@ -26,13 +26,12 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import error_limit, predict
-from scheduled_program import ScheduledProgram
+from scheduled_program import AMPERE, ScheduledProgram
 from wide import sampled
 
 Array = npt.NDArray[np.float64]
 
 SMALL = SplitSchedule(64, 64, 32, 32, stages=2)
-MATRIX_UNITS = GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)
 WINOGRAD = ScheduledProgram(
     (14, 14), 64, 64, (3, 3), (4, 4), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
 )
@@ -155,7 +154,7 @@ def test_the_error_of_numbers_that_are_halves_is_that_of_their_sums(terms: int) 
 
 def test_numbers_that_are_halves_are_multiplied_once() -> None:
     """Transformed they have more bits: those are split, as others are."""
-    space = GpuBackend(MATRIX_UNITS).search_space(default_gpu_machine("sm_80"))
+    space = GpuBackend(AMPERE).search_space(default_gpu_machine("sm_80"))
     convolution = "32x28x28x128->128 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
     for operands, multiplied in (("", {0, 3}), (", operands of bf16, result of bf16", {0, 1, 3})):
         problem = ConvolutionProblem.parse(convolution + operands)
@@ -175,7 +174,7 @@ def test_operands_are_rounded_only_where_an_error_is_admitted() -> None:
     problem = ConvolutionProblem.parse(
         "32x28x28x128->128 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
     )
-    space = GpuBackend(MATRIX_UNITS).search_space(default_gpu_machine("sm_80"))
+    space = GpuBackend(AMPERE).search_space(default_gpu_machine("sm_80"))
     candidates = predict(problem, space)
 
     def admitted(limit: float | None) -> set[int]:
@@ -283,31 +282,31 @@ def test_matrix_units_are_read_from_the_target() -> None:
 
     assert all(has_matrix_units(name) for name in ("sm_80", "sm_86", "sm_90a"))
     assert not any(has_matrix_units(name) for name in ("sm_60", "sm_70", "sm_75", ""))
-    assert not MATRIX_UNITS.least(replace(MATRIX_UNITS, matrix_unit=None)).matrix_unit
+    assert not AMPERE.least(replace(AMPERE, matrix_unit=None)).matrix_unit
 
 
 def test_other_targets_have_no_split_products() -> None:
     shape, machine = _shape(128, 128, (4, 4)), default_gpu_machine("sm_90")
-    target = replace(MATRIX_UNITS, matrix_unit=None)
+    target = replace(AMPERE, matrix_unit=None)
     assert "no matrix units" in (kernel_misfit(shape, target, SMALL) or "")
     assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, target, machine))
     unknown = replace(machine, matrix_flops=None)
-    assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, MATRIX_UNITS, unknown))
+    assert not any(isinstance(each, SplitSchedule) for each in schedules(shape, AMPERE, unknown))
 
 
 def test_matrix_units_that_were_not_measured_are_as_fast_beside_others_as_by_default() -> None:
     machine = replace(default_gpu_machine("sm_90"), matrix_flops=None)
     expected = 312 / 19.5 * machine.flops
-    assert GpuBackend(MATRIX_UNITS).search_space(machine).machine.matrix_flops == pytest.approx(expected)
+    assert GpuBackend(AMPERE).search_space(machine).machine.matrix_flops == pytest.approx(expected)
     known = replace(machine, matrix_flops=1e14)
-    assert GpuBackend(MATRIX_UNITS).search_space(known).machine == known
+    assert GpuBackend(AMPERE).search_space(known).machine == known
 
 
 def test_large_batches_are_multiplied_by_matrix_units() -> None:
     machine = default_gpu_machine("sm_90")
 
     def default(batch: int) -> GpuSchedule:
-        return default_schedules(_shape(128, 128, (4, 4), batch=batch), MATRIX_UNITS, machine)[0]
+        return default_schedules(_shape(128, 128, (4, 4), batch=batch), AMPERE, machine)[0]
 
     assert isinstance(default(32), SplitSchedule)
 
