@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.networks.network import Network
-from benchmarks.networks.people import transformer, whisper_encoder
+from benchmarks.networks.people import CRNN, transformer, whisper_encoder
 
 
 def _small(model: str, size: int = 64, output: str = "last_hidden_state", **configuration: Any) -> Network:
@@ -13,8 +13,33 @@ def _small(model: str, size: int = 64, output: str = "last_hidden_state", **conf
 
 
 SMALL_MODELS: dict[str, Network] = {
+    "beit": _small(
+        "BeitModel",
+        32,
+        patch_size=8,
+        hidden_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=96,
+        use_relative_position_bias=True,
+    ),
     "convnext": _small("ConvNextModel", num_stages=2, hidden_sizes=[16, 24], depths=[1, 1]),
+    "crnn": Network(CRNN, (1, 32, 64)),
+    "cvt": Network(
+        transformer(
+            "CvtModel", "last_hidden_state", embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 2, 3]
+        ),
+        (3, 64, 64),
+    ),
     "dinov2": _small("Dinov2Model", 56, hidden_size=48, num_hidden_layers=2, num_attention_heads=3),
+    "levit": _small(
+        "LevitModel",
+        hidden_sizes=[32, 48, 64],
+        num_attention_heads=[2, 3, 4],
+        depths=[1, 1, 1],
+        key_dim=[16, 16, 16],
+    ),
+    "mobilenet_v2": _small("MobileNetV2Model", depth_multiplier=0.25),
     "poolformer": _small(
         "PoolFormerModel",
         num_encoder_blocks=2,
@@ -23,6 +48,12 @@ SMALL_MODELS: dict[str, Network] = {
         padding=[2, 1],
         hidden_sizes=[16, 24],
         depths=[1, 1],
+    ),
+    "resnet": Network(
+        transformer(
+            "ResNetModel", "last_hidden_state", embedding_size=16, hidden_sizes=[32, 48], depths=[1, 1]
+        ),
+        (3, 64, 64),
     ),
     "segformer": _small(
         "SegformerForSemanticSegmentation",
