@@ -12,7 +12,7 @@ from .navigation import defining_operation
 
 Range = tuple[float, float]
 
-ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
+_ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.trunc")
 """Operations that give integers, and never less for a larger number."""
 _OF_INTEGERS = ("arith.addf", "arith.subf")
 _EXTREMA = {"arith.maximumf": max, "arith.minimumf": min}
@@ -42,7 +42,7 @@ def is_integral(number: ir.Value) -> bool:
         return constant == round(constant)
     if definition is None:
         return False
-    if definition.name in ROUNDED:
+    if definition.name in _ROUNDED:
         return True
     if (bound := match_bound(definition)) is not None:
         return bound.limit == round(bound.limit) and is_integral(bound.number)

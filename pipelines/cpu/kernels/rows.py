@@ -18,7 +18,7 @@ WORKGROUP_ELEMENTS = 2**14
 CHAINS = 4
 """Vectors that are reduced beside each other: an operation takes about so many cycles."""
 
-Combine = Callable[[ir.Value, ir.Value], ir.Value]
+_Combine = Callable[[ir.Value, ir.Value], ir.Value]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Row:
         """Elements beyond the whole vectors. The vector that ends with them overlaps another."""
         return self.length % self.width
 
-    def reduced(self, initial: float, combine: Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
+    def reduced(self, initial: float, combine: _Combine, load: Callable[[Index], ir.Value]) -> ir.Value:
         """All lanes the combination of the elements, of which `load` gives vectors by their offset."""
         width, vectors = self.width, self.length // self.width
         chains = min(CHAINS, vectors)
@@ -61,11 +61,11 @@ class Row:
         if self.remainder:
             new = LaneMask.between(width - self.remainder, width, width).value
             partial[-1] = combine(partial[-1], arith.select(new, load(Index(self.length - width)), neutral))
-        return across_lanes(reduce(combine, partial), combine)
+        return _across_lanes(reduce(combine, partial), combine)
 
 
 def reduced_vectors(
-    count: Index, width: int, initial: float, combine: Combine, load: Callable[[Index], ir.Value]
+    count: Index, width: int, initial: float, combine: _Combine, load: Callable[[Index], ir.Value]
 ) -> ir.Value:
     """All lanes the combination of `count` vectors, of which `load` gives one by its offset."""
     neutral = splat(initial, width, F32.type)
@@ -83,10 +83,10 @@ def reduced_vectors(
         lambda start, values: combined(first + start, values),
         "element",
     )
-    return across_lanes(reduce(combine, partial), combine)
+    return _across_lanes(reduce(combine, partial), combine)
 
 
-def across_lanes(value: ir.Value, combine: Combine) -> ir.Value:
+def _across_lanes(value: ir.Value, combine: _Combine) -> ir.Value:
     """All lanes the combination of those of a vector."""
     lanes = width = ir.VectorType(value.type).shape[0]
     while width > 1:

@@ -44,10 +44,14 @@ class SoftmaxKernel:
         block = self._row.block
         first = work.workgroup[0] * block
         with loop((work.sizes.batch * self.rows - first).minimum(block), name="row") as number:
-            self.emit_row(source, output, (first + number) * self.length)
+            self._emit_row(source, output, (first + number) * self.length)
 
-    def emit_row(self, source: Buffer, output: Buffer, begin: Index) -> None:
-        """Emits the softmax of the row from an offset on, which may be written where it is read."""
+    @property
+    def _row(self) -> Row:
+        return Row.of(self.length, self.target)
+
+    def _emit_row(self, source: Buffer, output: Buffer, begin: Index) -> None:
+        """Emits the softmax of the row from an offset on."""
         row, width = self._row, self._row.width
         with named("maximum"):
             maximum = row.reduced(lowest(self.safe), arith.maximumf, lambda i: source.load(begin + i, width))
@@ -61,10 +65,6 @@ class SoftmaxKernel:
         with named("sum"):
             inverse = inverse_sum(row.reduced(0.0, arith.addf, store_exponential), self.safe)
         self._scale(output, begin, inverse)
-
-    @property
-    def _row(self) -> Row:
-        return Row.of(self.length, self.target)
 
     def _scale(self, output: Buffer, begin: Index, factor: ir.Value) -> None:
         """Multiplies the elements of a row that is stored already."""
