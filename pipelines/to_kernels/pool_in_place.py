@@ -109,7 +109,7 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
         remark_left(PASS_NAME, matched)
         return
     if matched.sums:
-        _sum(pooling, matched, backend, lowering)
+        _sum_windows(pooling, matched, backend, lowering)
         return
     operation = MaxPooling(matched.source, matched.windows, pooling.operands[2])
     by_kernel = backend.misfit(operation) is None
@@ -122,7 +122,7 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     erase_if_unused([pooling])
 
 
-def _sum(pooling: ir.Operation, matched: _Pooling, backend: Backend, lowering: Lowering) -> None:
+def _sum_windows(pooling: ir.Operation, matched: _Pooling, backend: Backend, lowering: Lowering) -> None:
     finishing = match_finishing(pooling.results[0])
     if not matched.is_static:
         finishing = finishing.of_elements

@@ -22,8 +22,8 @@ GEMV_COLUMNS = WARP_THREADS * COPIED
 GEMV_POSITIONS = 8
 """Along the reduction dimension that a thread loads before it multiplies any."""
 MAX_GEMV_ROWS = 8
-FEW_ROWS = 2
-"""Whose sums leave a thread registers for twice as many threads."""
+_FEW_ROWS = 2
+"""Rows whose sums leave registers for twice as many threads."""
 _FACTORS = {F16.name: F16, BF16.name: BF16}
 
 
@@ -89,7 +89,7 @@ class GemvSchedule(ProductSchedule):
     @property
     def resident_threads(self) -> int:
         """Threads for which a multiprocessor should have registers."""
-        return 1024 if self.block_rows <= FEW_ROWS else 512
+        return 1024 if self.block_rows <= _FEW_ROWS else 512
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup, for the sums of all warps."""
