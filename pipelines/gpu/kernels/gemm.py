@@ -144,8 +144,9 @@ class MultiplyAddProduct:
                 _, exists = clamped_element(positions, (Index(0),) * len(positions))
                 offset = origin + own + distance
                 if not exists.known:
-                    # Anywhere in the image, which takes fewer instructions than one place.
-                    offset = offset.minimum(image.size - QUAD).maximum(0)
+                    # Anywhere in the image, which takes fewer instructions than one place. Scalars are loaded
+                    # one by one: the last ones of an image may be less than a quad.
+                    offset = offset.minimum(image.size - (QUAD if image.by_quads else 1)).maximum(0)
                 remaining = Index(packing.group_channels) - (channel + own)
                 quads.append(image.load_first(offset, remaining, exists & is_tap))
             return quads
