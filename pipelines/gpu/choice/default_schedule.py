@@ -166,6 +166,9 @@ MAX_REGISTERS = 255
 """A thread's. With more an H200 took twice what is predicted for implicit products of 320 to 576 channels."""
 SPARE_REGISTERS = 64
 """Of these, for what is neither sums nor loaded."""
+RECOMPUTED_PLACES = 24
+"""Of what a thread loads, which take no registers: 14 x 14 x 192 to 192 spills nothing, and took an H200 16
+us by three warpgroups, 35 by two."""
 _COLUMN_SIZES = [
     (threads, quads, columns)
     for threads in (128, 64, 256)
@@ -456,9 +459,9 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
     assert patch is not None
     kept = schedule.sums
     if patch.slots == 1 and schedule.channel_blocks == 1:
-        # There are no sums yet when it is loaded. Places are computed again where there are no registers for
-        # them: 14 x 14 x 192 to 192 took an H200 16 us by three warpgroups, 35 by two.
-        kept = max(kept, QUAD * patch.loads)
+        # There are no sums yet when it is loaded.
+        places = patch.scattered_loads if patch.scattered_loads > RECOMPUTED_PLACES else 0
+        kept = max(kept, QUAD * patch.loads + places)
     elif patch.slots == 1:
         # Addresses of the next block, too.
         kept += QUAD * patch.loads + 2 * patch.scattered_loads
