@@ -33,7 +33,7 @@ PROCESSORS ?= cortex-a72 cortex-a76 neoverse-v1
 # IREE's compiler doesn't end for neoverse-v1, with or without this project.
 endless := test/pipelines/cpu/test_attention.py::test_attention_of_a_batch_known_at_run_time
 # Of kernels beside convolutions, which test/pipelines/cpu/aarch64 has.
-emulated := $(addprefix test/pipelines/,cpu/test_softmax.py cpu/test_layer_norm.py cpu/test_row_sums.py \
+emulated := $(addprefix test/pipelines/,cpu/test_softmax.py cpu/test_layer_norm.py cpu/test_pixel_sums.py \
   cpu/test_pooling.py cpu/test_weight_gradients.py test_numbers.py)
 
 .PHONY: amd checks demo docs format fuzz imported lint lit soak system-packages test test-aarch64 test-all test-torch typecheck
