@@ -31,7 +31,7 @@ def match_reduced(reduction: ir.Operation) -> Reduced | None:
     if not isinstance(source.type.element_type, ir.F32Type):
         return None
     source_map, result_map = generic_maps(reduction)
-    if not source_map.is_permutation or not is_zero(init) or not _adds(reduction.regions[0].blocks[0]):
+    if not source_map.is_permutation or not is_zero(init) or not adds(reduction.regions[0].blocks[0]):
         return None
     kept = {
         each.position: i for i, each in enumerate(result_map.results) if isinstance(each, ir.AffineDimExpr)
@@ -66,8 +66,8 @@ def match_summed_before(
     return None
 
 
-def _adds(body: ir.Block) -> bool:
-    """Whether `body` adds an element to those before."""
+def adds(body: ir.Block) -> bool:
+    """Whether the `body` of a reduction adds an element to those before."""
     names = [view.operation.name for view in body.operations]
     if names != ["arith.addf", "linalg.yield"]:
         return False

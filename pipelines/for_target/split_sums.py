@@ -18,6 +18,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.match.reduced import adds
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -112,18 +113,9 @@ def _match(operation: ir.Operation) -> _Sum | None:
     ):
         return None
     source_map, result_map = generic_maps(operation)
-    if not source_map.is_permutation or not is_zero(init) or not _adds(operation.regions[0].blocks[0]):
+    if not source_map.is_permutation or not is_zero(init) or not adds(operation.regions[0].blocks[0]):
         return None
     return _Sum((source, source_map), tuple(reduced_loops(operation)), (init, result_map))
-
-
-def _adds(body: ir.Block) -> bool:
-    """Whether `body` adds an element to those before."""
-    names = [view.operation.name for view in body.operations]
-    if names != ["arith.addf", "linalg.yield"]:
-        return False
-    total, end = (view.operation for view in body.operations)
-    return set(total.operands) == set(body.arguments) and defining_operation(end.operands[0]) == total
 
 
 def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_first: bool) -> ir.Value:

@@ -7,8 +7,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import FrameType
 
 from iree.winograd.atomic_file import remove_unfinished
 
@@ -44,21 +45,19 @@ def end_on_interrupt() -> None:
     if sys.platform != "win32":
         # What Python asks of pipes, which Windows has no such ones of.
         os.set_blocking(writing, False)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        if signal.getsignal(number) == signal.SIG_IGN:
-            continue
-        # The handler in C, which writes to the pipe, is there as long as there is one in Python.
-        signal.signal(number, lambda number, frame: None)
+    # The handler in C, which writes to the pipe, is there as long as there is one in Python.
+    _handle(lambda number, frame: None)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     threading.Thread(target=_end, args=(reading,), daemon=True).start()
     # A thread that wakes up while the interpreter ends may crash it.
-    atexit.register(_end_by_default)
+    atexit.register(_handle, signal.SIG_DFL)
 
 
-def _end_by_default() -> None:
+def _handle(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> None:
+    """Have a handler for an interrupt and for a request to end, but for what is ignored."""
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, signal.SIG_DFL)
+            signal.signal(number, handler)
 
 
 def _end(reading: int) -> None:
