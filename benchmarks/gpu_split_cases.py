@@ -97,6 +97,11 @@ CASES = (
     Case(f"?x14x14x64->64 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup()),
     Case(f"4x14x14x64->128 {_1X1} 1 f32", (1, 1), (1, 1), warpgroup(walking_workgroups=3)),
     Case(f"4x5x5x1100->64 {_1X1} 1 f32", (1, 1), (1, 1), warpgroup(stages=3)),
+    *(
+        Case(f"1x14x14x1100->100 {_1X1} 1 f32", (1, 1), (1, 1), warpgroup(**fields, reduction_parts=5))
+        for fields in ({"summed_block": 64}, {"stages": 12, "summed_block": 64, "walking_workgroups": 7})
+    ),
+    Case(f"1x14x14x200->72 {_3X3} 1 f32", (2, 2), (3, 3), warpgroup(summed_block=64, reduction_parts=2)),
     Case(f"4x14x14x32->48 {_3X3} 1 f32", (1, 1), (1, 1), warpgroup()),
     Case(f"4x28x28x64->64 {_STRIDED}", (4, 4), (2, 2), warpgroup(walking_workgroups=396)),
     Case("4x50x32->48 kernel 3 stride 1 dilation 1 padding 1 1 groups 1 f32", (6,), (3,), warpgroup()),

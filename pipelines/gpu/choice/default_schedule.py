@@ -150,8 +150,12 @@ PART_STAGES = 4
 SPLIT_WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(128, 128, summed_block=64, stages=6),
     WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
+    WarpgroupSchedule(64, 64, summed_block=64, stages=12),
 )
-"""For split numbers: one that reads its operands more seldom, and one that wastes less of small products."""
+"""For split numbers: one that reads its operands more seldom, one that wastes less of small products, and one
+whose workgroups wait less where there are few of them."""
+WARPGROUP_PARTS = (2, 3, 4, 5, 6, 8, 11)
+"""Of the reduction, for these."""
 IMPLICIT_GEMM_COLUMNS = {SPLIT_PRODUCTS: (64, 32), ROUNDED_PRODUCTS: (64, 32, 128)}
 """Of a block, by the products that there are for each of fp32's."""
 IMPLICIT_GEMM_WARPGROUPS = (4, 3, 2, 1)
@@ -354,7 +358,7 @@ def matrix_schedules(
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
     rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
     candidates = (
-        *(_multiplying_bf16(each, shape) for each in _matrix_schedules(rounded, machine)),
+        *(_multiplying_bf16(each, shape) for each in _matrix_schedules(shape, rounded, machine)),
         *_gathering_schedules(shape, machine),
         *_implicit_gemm_schedules(shape, target, machine),
     )
@@ -381,7 +385,9 @@ def _unrolls_stages(shape: ConvolutionShape, schedule: MatrixSchedule) -> bool:
     return ceil_div(shape.reduction, schedule.block_reduction) <= UNROLLED_STAGES
 
 
-def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine) -> Iterator[MatrixSchedule]:
+def _matrix_schedules(
+    shape: ConvolutionShape, rounded: Sequence[WarpgroupSchedule], machine: GpuMachine
+) -> Iterator[MatrixSchedule]:
     for each in SPLIT_SCHEDULES:
         yield replace(each, summed_block=each.block_reduction)
         yield replace(each, products=ROUNDED_PRODUCTS)
@@ -395,28 +401,35 @@ def _matrix_schedules(rounded: Sequence[WarpgroupSchedule], machine: GpuMachine)
         *SPLIT_WARPGROUP_SCHEDULES,
         *(replace(each, products=ROUNDED_PRODUCTS) for each in rounded),
     ):
-        yield replace(walking, walking_workgroups=walking.resident_workgroups * machine.multiprocessors)
+        yield from _walking(shape, walking, WARPGROUP_PARTS, machine)
 
 
 def _gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
-    """Those that gather stages from the image, if they can.
-
-    The reduction is split into equal parts where the machine lacks workgroups.
-    """
+    """Those that gather stages from the image, if they can."""
     expected = representative(shape)
-    tiles = expected.images * prod(expected.tiles_per_image)
     for rounding in GATHERING_SCHEDULES:
         schedule = _multiplying_bf16(rounding, shape)
         packing = SplitPacking(expected, schedule)
-        if not packing.reads_image:
-            continue
-        walking = schedule.resident_workgroups * machine.multiprocessors
-        yield replace(schedule, walking_workgroups=walking)
-        blocks = ceil_div(tiles, schedule.block_rows) * packing.column_blocks * packing.products
-        for parts in GATHERING_PARTS:
-            is_long = packing.stages % parts == 0 and packing.stages >= PART_STAGES * parts
-            if is_long and blocks * parts <= 2 * walking:
-                yield replace(schedule, walking_workgroups=walking, reduction_parts=parts)
+        if packing.reads_image:
+            # There is none but whole stages of the image.
+            parts = [each for each in GATHERING_PARTS if packing.stages % each == 0]
+            yield from _walking(shape, schedule, parts, machine)
+
+
+def _walking(
+    shape: ConvolutionShape, schedule: WarpgroupSchedule, parts: Sequence[int], machine: GpuMachine
+) -> Iterator[WarpgroupSchedule]:
+    """As many workgroups as are resident, and for few blocks also parts of their reduction."""
+    expected = representative(shape)
+    walking = schedule.resident_workgroups * machine.multiprocessors
+    schedule = replace(schedule, walking_workgroups=walking)
+    yield schedule
+    packing = SplitPacking(expected, schedule)
+    rows = ceil_div(expected.images * prod(expected.tiles_per_image), schedule.block_rows)
+    blocks = rows * packing.column_blocks * packing.products
+    for count in parts:
+        if packing.stages >= PART_STAGES * count and blocks * count <= 2 * walking:
+            yield replace(schedule, reduction_parts=count)
 
 
 def _implicit_gemm_schedules(

@@ -16,6 +16,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
@@ -42,6 +43,7 @@ PROGRAMS = [
     replace(WINOGRAD, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None),
     replace(WINOGRAD, schedule=WarpgroupSchedule(128, 256, stages=4, products=1, walking_workgroups=132)),
     replace(WINOGRAD, schedule=LARGE),
+    replace(WINOGRAD, schedule=replace(SMALL, summed_block=64, walking_workgroups=396, reduction_parts=2)),
 ]
 
 
@@ -112,6 +114,28 @@ def test_they_are_chosen_for_many_channels(channels: int, size: int) -> None:
     split = next(each for each in default_schedules(shape, HOPPER, machine) if each.matrix_products == 3)
     assert isinstance(split, WarpgroupSchedule)
     assert split.walking_workgroups == split.resident_workgroups * machine.multiprocessors
+
+
+def _pointwise(batch: int, size: int, inputs: int, outputs: int) -> ConvolutionShape:
+    problem = ConvolutionProblem(
+        batch, (size, size), (0, 0), (0, 0), (1, 1), (1, 1), (1, 1), 1, inputs, outputs
+    )
+    return ConvolutionShape.decomposed(problem, decompose((1, 1), (1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_shared"),
+    [((1, 14, 1536, 384), True), ((1, 7, 3072, 768), True), ((32, 14, 1536, 384), False)],
+)
+def test_few_blocks_share_a_long_reduction(sizes: tuple[int, int, int, int], is_shared: bool) -> None:
+    machine, shape = default_gpu_machine("sm_90a"), _pointwise(*sizes)
+    split = next(each for each in default_schedules(shape, HOPPER, machine) if each.matrix_products == 3)
+    assert isinstance(split, WarpgroupSchedule)
+    assert (split.reduction_parts > 1) == is_shared
+    whole = replace(split, reduction_parts=1)
+    products = [stage_seconds(shape, each, machine)["products"] for each in (split, whole)]
+    # Stages come one after the other, each as late as the first.
+    assert (products[0] < 0.6 * products[1]) == is_shared
 
 
 def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
