@@ -192,9 +192,10 @@ class CompiledPart:
     Raises `CompilationError`, `LoadError` or `ModelImportError` when it is made, and when it is called on
     changed weights for the first time, which it is compiled anew for, or `CallError`.
 
-    `decisions` says what its convolutions became.
+    `program` is what is called, `decisions` says what its convolutions became.
     """
 
+    program: LoadedProgram
     decisions: DecisionReport
 
     def __init__(self, part: Part, compiler: PartCompiler, freezing: bool) -> None:
@@ -209,9 +210,12 @@ class CompiledPart:
         """The results, one or a tuple of them."""
         # Another thread may pass the weights at any time.
         folded = self._folded
+        results = self._call(*arguments)
+        # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
         if folded is not None and not folded.is_in(arguments):
             self._pass_weights()
-        return self._call(*arguments)
+            return self._call(*arguments)
+        return results
 
     def _pass_weights(self) -> None:
         """From here on take the weights from the arguments: they may change again."""
@@ -223,5 +227,5 @@ class CompiledPart:
             self._folded = None
 
     def _load(self, program: PartProgram, model: ImportedModel | None) -> Function:
-        loaded, self.decisions = self._compiler.load(program, model)
-        return callable_part(loaded, program.signature, self._part.weights)
+        self.program, self.decisions = self._compiler.load(program, model)
+        return callable_part(self.program, program.signature, self._part.weights)

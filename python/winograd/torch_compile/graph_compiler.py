@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from iree.winograd.importers.torch_operators.table import decompositions
+from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.torch_compile.callable_part import callable_part
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, attempt, failure_text
@@ -27,10 +28,10 @@ from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, co
 from iree.winograd.torch_compile.fallback_warning import warn
 from iree.winograd.torch_compile.gain import reason_to_leave
 from iree.winograd.torch_compile.in_place import write_in_place
-from iree.winograd.torch_compile.kept_function import KeptFunction
-from iree.winograd.torch_compile.kept_graph import describe, is_functional, kept_graph
+from iree.winograd.torch_compile.kept_graph import KeptGraph, describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
+from iree.winograd.torch_compile.one_program import OneProgram
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
@@ -65,6 +66,11 @@ _UNWATCHED_WEIGHTS = (
 )
 
 _Record = Callable[[ExplainedGraph], None]
+_TellOneProgram = Callable[[KeptGraph, LoadedProgram], None]
+
+
+def _tell_nobody(kept: KeptGraph, program: LoadedProgram) -> None:
+    """For where it doesn't matter that a graph is one program."""
 
 
 class GraphCompiler:
@@ -107,8 +113,14 @@ class GraphCompiler:
         kept = None if key is None else attempt(lambda: self._load_kept(key, graph, inputs))
         if kept is not None:
             return self._measured(graph, kept)
-        compiled = self._compile_functional(graph, inputs, key)
-        return self._measured(graph, compiled) if _is_functional() else compiled
+        alone: list[tuple[KeptGraph, LoadedProgram]] = []
+        compiled = self._compile_functional(graph, inputs, key, lambda *program: alone.append(program))
+        if not _is_functional():
+            return compiled
+        for facts, program in alone:
+            called = self._one_program(facts, program, inputs, lambda arguments: compiled)
+            return self._measured(graph, called)
+        return self._measured(graph, compiled)
 
     def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, in which some sizes are symbols: by one program if it does, or one for each of its sizes.
@@ -121,7 +133,7 @@ class GraphCompiler:
             if compiled is None:
                 return sized
         else:
-            compiled = self._compile_functional(graph, inputs, None)
+            compiled = self._compile_functional(graph, inputs, None, _tell_nobody)
         if not self._settings.measured or not _is_functional():
             return compiled
         return MeasuredFunction(compiled, graph, lambda ours, eager: sized)
@@ -207,12 +219,19 @@ class GraphCompiler:
                 return None
             program, decisions = loaded
             self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
-            return KeptFunction(
-                callable_part(program, kept.signature(device.torch), kept.fixed),
-                kept.outputs,
-                {number: inputs[number] for number in kept.weights},
-                partial(self._compile_changing, graph),
-            )
+            return self._one_program(kept, program, inputs, partial(self._compile_changing, graph))
+
+    def _one_program(
+        self,
+        kept: KeptGraph,
+        program: LoadedProgram,
+        inputs: Sequence[Any],
+        compile_graph: Callable[[Sequence[Any]], Function],
+    ) -> OneProgram:
+        """A graph as `program`, which holds some of `inputs`; when it doesn't, what `compile_graph` makes."""
+        signature = kept.signature(part_device(inputs[0].device, self._settings.target).torch)
+        weights = {number: inputs[number] for number in kept.weights}
+        return OneProgram(callable_part(program, signature, kept.fixed), kept.outputs, weights, compile_graph)
 
     def _compile_changing(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, which torch traced and was told of before, with weights that may change."""
@@ -220,9 +239,16 @@ class GraphCompiler:
         with tracing(TracingContext(FakeTensorMode())):
             return _functional(graph, inputs, partial(inference, given=inputs, key=None))
 
-    def _compile_functional(self, graph: GraphModule, inputs: Sequence[Any], key: str | None) -> Function:
+    def _compile_functional(
+        self,
+        graph: GraphModule,
+        inputs: Sequence[Any],
+        key: str | None,
+        tell: _TellOneProgram,
+    ) -> Function:
+        """`graph` as AOTAutograd has it called; `tell` is told of the program that it is, if it is one."""
         inference = partial(self._compile_inference, freezing=self._settings.freezing, record=self._record)
-        return _functional(graph, inputs, partial(inference, given=inputs, key=key))
+        return _functional(graph, inputs, partial(inference, given=inputs, key=key, tell=tell))
 
     def _compile_inference(
         self,
@@ -233,6 +259,7 @@ class GraphCompiler:
         key: str | None,
         freezing: bool,
         record: _Record,
+        tell: _TellOneProgram = _tell_nobody,
     ) -> Function:
         settings = self._settings
         fixed = _fixed_arguments(graph, inputs, given)
@@ -251,9 +278,12 @@ class GraphCompiler:
                 freezing,
                 compiler.is_kept,
             )
-            function = self._link(division, compiler, "inference", freezing, record)
+            linked: list[LoadedProgram] = []
+            function = self._link(division, compiler, "inference", freezing, record, linked.append)
             if key is not None:
-                attempt(lambda: self._keep(key, division, compiler, weights, given))
+                kept = attempt(lambda: self._keep(key, division, compiler, weights, given))
+                if kept is not None and linked:
+                    tell(kept, linked[0])
             return function
 
     def _keep(
@@ -263,15 +293,16 @@ class GraphCompiler:
         compiler: PartCompiler,
         fixed: Mapping[str, torch.Tensor],
         given: Sequence[Any],
-    ) -> None:
-        """Have later processes find what became of a graph by its `key`."""
+    ) -> KeptGraph | None:
+        """Have later processes find what became of a graph by its `key`, if it is one program."""
         metadata = TracingContext.get().fw_metadata
         if metadata is None or len(division.parts) != 1:
-            return
+            return None
         structure = compiler.structure_key(division.parts[0].program.graph)
         kept = kept_graph(division, structure, metadata, fixed, given)
         if kept is not None:
             compiler.write_graph(key, kept)
+        return kept
 
     def compile_training(
         self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind, record: _Record | None = None
@@ -311,9 +342,15 @@ class GraphCompiler:
             return self._link(division, compiler, kind, self._settings.freezing, record)
 
     def _link(
-        self, division: Division, compiler: PartCompiler, kind: GraphKind, freezing: bool, record: _Record
+        self,
+        division: Division,
+        compiler: PartCompiler,
+        kind: GraphKind,
+        freezing: bool,
+        record: _Record,
+        tell: Callable[[LoadedProgram], None] = lambda program: None,
     ) -> Function:
-        """The graph of `division` with its submodules compiled."""
+        """The graph of `division` with its submodules compiled; `tell` is told of their programs."""
         fallback = self._fallback(kind)
         explained: list[ExplainedPart] = []
         rejections = list(division.rejections)
@@ -330,6 +367,7 @@ class GraphCompiler:
                 function = left()
             else:
                 function = Contained(compiled, left, f"left to {fallback}: a part of the model")
+                tell(compiled.program)
             setattr(division.graph, part.name, Call(function))
         for name in division.rest:
             graph_of_rest = division.graph.get_submodule(name)

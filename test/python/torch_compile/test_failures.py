@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import fallback, graph_compiler, kept_function, training_division
+from iree.winograd.torch_compile import fallback, graph_compiler, one_program, training_division
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
-from iree.winograd.torch_compile.kept_function import KeptFunction
+from iree.winograd.torch_compile.one_program import OneProgram
 from iree.winograd.torch_compile.sized_function import SizedFunction
 from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled
 
@@ -93,15 +93,13 @@ def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
     check(model, compiled(model, cache_folder=tmp_path), images)
     torch._dynamo.reset()
     function = compiled(model, cache_folder=tmp_path)
-    monkeypatch.setattr(KeptFunction, "__call__", fail)
+    monkeypatch.setattr(OneProgram, "__call__", fail)
     (message,) = results_and_warnings(model, function, images)
     assert "out of luck" in message
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(
-    "step", [(kept_function, "WeightState"), (kept_function.KeptFunction, "_compile_anew")]
-)
+@pytest.mark.parametrize("step", [(one_program, "WeightState"), (one_program.OneProgram, "_compile_anew")])
 def test_a_kept_graph_that_cannot_take_its_weights_runs_otherwise(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
