@@ -12,12 +12,17 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
+from iree.winograd.cuda.early_launch import with_waits
 from iree.winograd.cuda.executable import FORMAT, NoTextError, images, with_content
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget, executable_targets
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _TARGET = b".target "
 
@@ -56,31 +61,39 @@ def installed_assembler() -> str | None:
     )
 
 
-def assemble_kernels(module: ir.Operation, ptxas: str, warn: Callable[[Diagnostic], None]) -> None:
-    """Replace the text of all kernels for CUDA in `module`, a program after IREE's phase `hal`.
+def finish_kernels(module: ir.Operation, ptxas: str | None, warn: Callable[[Diagnostic], None]) -> None:
+    """Have all kernels for CUDA in `module` wait for those they depend on, and assemble them.
 
-    `ptxas` is NVIDIA's assembler. What it fails on stays text, and `warn` is told.
+    `module` is a program after IREE's phase `hal`, `ptxas` NVIDIA's assembler, if there is one. What it fails
+    on stays text, and `warn` is told.
     """
     # Threads and temporary files take long to load, which compilations for other targets don't need.
     from concurrent.futures import ThreadPoolExecutor
 
     binaries = list(_binaries(module))
-    texts = [
-        np.array(ir.DenseIntElementsAttr(binary.attributes["data"]), np.int8).tobytes() for binary in binaries
-    ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        assemblies = [pool.submit(assemble, text, ptxas) for text in texts]
-    for binary, assembly in zip(binaries, assemblies, strict=True):
-        try:
-            values = np.frombuffer(assembly.result(), np.int8)
-        except AssemblyError as error:
-            warn(
-                Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}")
-            )
-            continue
+    texts = [wait_for_others(_data(binary)) for binary in binaries]
+    finished = texts
+    if ptxas is not None:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            assemblies = [pool.submit(assemble, text, ptxas) for text in texts]
+        finished = [_result(*each, warn) for each in zip(assemblies, texts, strict=True)]
+    for binary, executable in zip(binaries, finished, strict=True):
+        values = np.frombuffer(executable, np.int8)
         with binary.location:
             type_ = ir.VectorType.get([values.size], ir.IntegerType.get_signless(8))
             binary.attributes["data"] = ir.DenseElementsAttr.get(values, type=type_)
+
+
+def _data(binary: ir.Operation) -> bytes:
+    return np.array(ir.DenseIntElementsAttr(binary.attributes["data"]), np.int8).tobytes()
+
+
+def _result(assembly: Future[bytes], text: bytes, warn: Callable[[Diagnostic], None]) -> bytes:
+    try:
+        return assembly.result()
+    except AssemblyError as error:
+        warn(Diagnostic("warning", f"kernels stay text, which drivers assemble when they load it: {error}"))
+        return text
 
 
 def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:
@@ -95,6 +108,17 @@ def _binaries(module: ir.Operation) -> Iterator[ir.Operation]:
 
 def _is_for_cuda(binary: ir.Operation) -> bool:
     return bool(ir.StringAttr(binary.attributes["format"]).value == FORMAT)
+
+
+def wait_for_others(executable: bytes) -> bytes:
+    """The flatbuffer of an executable whose kernels wait for those they depend on, where it has text."""
+    try:
+        for number in range(len(images(executable))):
+            image = images(executable)[number]
+            executable = with_content(executable, image, with_waits(image.content))
+    except NoTextError:
+        pass
+    return executable
 
 
 def assemble(executable: bytes, ptxas: str) -> bytes:

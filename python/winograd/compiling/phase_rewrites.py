@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from iree.winograd.compiling.assembler import assemble_kernels, default_assembler, is_for_cuda
+from iree.winograd.compiling.assembler import default_assembler, finish_kernels, is_for_cuda
 from iree.winograd.compiling.kernel_bodies import KernelBodies
 from iree.winograd.compiling.phases import (
     BINARIES_PHASE,
@@ -130,8 +130,7 @@ class PhaseRewrites:
         self._run(program, self._passes.configurations)
 
     def _rewrite_binaries(self, program: ir.Operation) -> None:
-        if self._ptxas is not None:
-            assemble_kernels(program, self._ptxas, self._warn)
+        finish_kernels(program, self._ptxas, self._warn)
         if self._is_for_cuda:
             self._run(program, self._passes.binaries)
 

@@ -4,14 +4,28 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
-from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
+from ctypes import (
+    POINTER,
+    Structure,
+    byref,
+    c_char_p,
+    c_int,
+    c_size_t,
+    c_ubyte,
+    c_uint,
+    c_ulonglong,
+    c_void_p,
+)
 from functools import cache
 from typing import Any
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _MAX_DYNAMIC_SHARED_BYTES = 8
 """CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES."""
+_NOT_FOUND = 500
+"""CUDA_ERROR_NOT_FOUND."""
+_PROGRAMMATIC = 1
+"""CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC."""
 _DEVICE_MEMORY = 2
 """CU_MEMORYTYPE_DEVICE."""
 
@@ -74,12 +88,19 @@ class CopyParameters(Structure):
     )
 
 
+class _Edge(Structure):
+    """`CUgraphEdgeData`."""
+
+    _fields_ = (("from_port", c_ubyte), ("to_port", c_ubyte), ("type", c_ubyte), ("reserved", c_ubyte * 5))
+
+
 NodeParameters = KernelParameters | FillParameters | CopyParameters
 
 _FUNCTIONS = (
     "cuCtxGetCurrent",
     "cuFuncSetAttribute",
     "cuGetErrorName",
+    "cuGraphAddDependencies_v2",
     "cuGraphAddKernelNode",
     "cuGraphAddMemcpyNode",
     "cuGraphAddMemsetNode",
@@ -92,6 +113,7 @@ _FUNCTIONS = (
     "cuGraphInstantiateWithFlags",
     "cuGraphLaunch",
     "cuModuleGetFunction",
+    "cuModuleGetGlobal_v2",
     "cuModuleLoadData",
     "cuModuleUnload",
 )
@@ -123,6 +145,15 @@ class CudaDriver:
         """Frees what `load` returned."""
         self._call("cuModuleUnload", module)
 
+    def has_variable(self, module: c_void_p, name: str) -> bool:
+        """Whether a module has a variable of this name."""
+        place, size = c_ulonglong(), c_size_t()
+        status = self._functions["cuModuleGetGlobal_v2"](
+            byref(place), byref(size), module, c_char_p(name.encode())
+        )
+        self._check("cuModuleGetGlobal_v2", 0 if status == _NOT_FOUND else status)
+        return bool(status == 0)
+
     def function(self, module: c_void_p, name: str, shared_bytes: int) -> c_void_p:
         """A kernel of a module, which launches may ask for so much shared memory."""
         function = c_void_p()
@@ -136,11 +167,12 @@ class CudaDriver:
         self._call("cuGraphCreate", byref(graph), c_uint(0))
         return graph
 
-    def add(self, graph: c_void_p, after: Sequence[c_void_p], parameters: NodeParameters) -> c_void_p:
-        """A node that runs when those it is `after` are done."""
+    def add(self, graph: c_void_p, after: c_void_p | None, parameters: NodeParameters) -> c_void_p:
+        """A node that runs when the one it is `after` is done, if there is one."""
         node = c_void_p()
-        dependencies = (c_void_p * len(after))(*(each.value for each in after))
-        arguments = (byref(node), graph, dependencies, c_size_t(len(after)), byref(parameters))
+        before = c_void_p() if after is None else after
+        count = c_size_t(after is not None)
+        arguments = (byref(node), graph, byref(before), count, byref(parameters))
         if isinstance(parameters, KernelParameters):
             self._call("cuGraphAddKernelNode", *arguments)
         elif isinstance(parameters, FillParameters):
@@ -148,6 +180,12 @@ class CudaDriver:
         else:
             self._call("cuGraphAddMemcpyNode", *arguments, self._context())
         return node
+
+    def launch_early(self, graph: c_void_p, after: c_void_p, kernel: c_void_p) -> None:
+        """Has a node with a kernel, which waits for the end of another's, launched ahead of that."""
+        edge = _Edge(_PROGRAMMATIC, 0, _PROGRAMMATIC)
+        ends = (byref(after), byref(kernel))
+        self._call("cuGraphAddDependencies_v2", graph, *ends, byref(edge), c_size_t(1))
 
     def instantiate(self, graph: c_void_p) -> c_void_p:
         """What launches `graph`, whose nodes name the parts of it from then on."""
@@ -180,7 +218,9 @@ class CudaDriver:
         return context
 
     def _call(self, name: str, *arguments: Any) -> None:
-        status = self._functions[name](*arguments)
+        self._check(name, self._functions[name](*arguments))
+
+    def _check(self, name: str, status: int) -> None:
         if status:
             text = c_char_p()
             self._functions["cuGetErrorName"](c_int(status), byref(text))

@@ -104,7 +104,7 @@ class LaunchedFunction:
         taken = [argument.take(arguments[argument.number]) for argument in self._arguments]
         blocks = [block.make(self._device) for block in self._blocks]
         addresses = (*map(_ADDRESS, taken), *map(_ADDRESS, blocks))
-        stream = torch.cuda.current_stream(self._index).cuda_stream
+        stream = torch._C._cuda_getCurrentRawStream(self._index)
         with self._lock:
             if self._graph is None:
                 self._graph = self._make_graph(addresses)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Sequence
-from ctypes import c_char_p, c_uint, c_ulonglong, c_void_p, cast
+from collections.abc import Callable, Collection, Sequence
+from ctypes import c_char_p, c_size_t, c_uint, c_ulonglong, c_void_p, cast
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from iree.winograd.cuda.driver import CopyParameters, FillParameters, KernelParameters
 
+_PROGRAMMATIC = (1, 0, 1)
+"""The ports and the type of an edge to a kernel that waits itself."""
 _CAPITAL = re.compile("[A-Z]")
 
 Kernel = Callable[[Sequence[int], Sequence[int]], None]
@@ -20,21 +22,26 @@ Kernel = Callable[[Sequence[int], Sequence[int]], None]
 
 @dataclass
 class Node:
-    """What a node of a graph does, and the nodes that it waits for."""
+    """What a node of a graph does, and the nodes whose ends it waits for."""
 
     run: Callable[[], None]
     after: list[int] = field(default_factory=list)
+    early: list[int] = field(default_factory=list)
+    """Those whose ends it waits for itself, once it is launched."""
 
 
 class HostDriver:
     """The library; `kernels` are what the names of kernels stand for, and how many tensors each takes.
 
-    `failing` is the name of a function of the library that fails.
+    `failing` is the name of a function of the library that fails; `variables` are those of each module.
     """
 
-    def __init__(self, kernels: dict[str, tuple[int, Kernel]], failing: str = "") -> None:
+    def __init__(
+        self, kernels: dict[str, tuple[int, Kernel]], failing: str = "", variables: Collection[bytes] = ()
+    ) -> None:
         self.kernels = kernels
         self.failing = failing
+        self.variables = variables
         self.calls: list[str] = []
         self.nodes: dict[int, Node] = {}
         self.streams: list[int] = []
@@ -51,8 +58,8 @@ class HostDriver:
             self.calls.append(name)
             if name == self.failing:
                 return 700
-            function(self, *arguments)
-            return 0
+            status: int | None = function(self, *arguments)
+            return status or 0
 
         return call
 
@@ -65,6 +72,9 @@ class HostDriver:
     def _module_load_data(self, module: Any, image: c_char_p) -> None:
         assert image.value
         module._obj.value = 1
+
+    def _module_get_global_v2(self, place: Any, size: Any, module: c_void_p, name: c_char_p) -> int:
+        return 0 if name.value in self.variables else 500
 
     def _module_unload(self, module: c_void_p) -> None:
         self.freed.append("module")
@@ -92,6 +102,14 @@ class HostDriver:
     def _graph_add_memcpy_node(self, node: Any, graph: Any, after: Any, count: Any, *rest: Any) -> None:
         self._add(node, after, count, _copy_run(rest[0]._obj))
 
+    def _graph_add_dependencies_v2(
+        self, graph: Any, before: Any, after: Any, edges: Any, count: c_size_t
+    ) -> None:
+        assert count.value == 1
+        node, edge = self.nodes[after._obj.value], edges._obj
+        node.early.append(before._obj.value)
+        assert (edge.from_port, edge.to_port, edge.type) == _PROGRAMMATIC
+
     def _graph_instantiate_with_flags(self, executable: Any, graph: Any, flags: Any) -> None:
         executable._obj.value = 2
 
@@ -110,7 +128,9 @@ class HostDriver:
         # Those that wait for nothing more, the last of them first: stages may be done in any order.
         while len(done) < len(self.nodes):
             ready = [
-                each for each in self.nodes if each not in done and done.issuperset(self.nodes[each].after)
+                each
+                for each, node in self.nodes.items()
+                if each not in done and done.issuperset([*node.after, *node.early])
             ]
             self.nodes[ready[-1]].run()
             done.add(ready[-1])
@@ -123,7 +143,7 @@ class HostDriver:
 
     def _add(self, node: Any, after: Any, count: Any, run: Callable[[], None]) -> None:
         node._obj.value = 100 + len(self.nodes)
-        self.nodes[node._obj.value] = Node(run, [after[number] for number in range(count.value)])
+        self.nodes[node._obj.value] = Node(run, [after._obj.value] * count.value)
 
     def _kernel_run(self, parameters: KernelParameters) -> Callable[[], None]:
         """The driver reads operands when it is told of them, not when a graph is launched."""

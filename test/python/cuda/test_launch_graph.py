@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from iree.winograd.cuda.driver import CudaDriver, CudaError
+from iree.winograd.cuda.early_launch import MARKER, with_waits
 from iree.winograd.cuda.executable import executables, images, kernels
 from iree.winograd.cuda.launch_graph import LaunchGraph
 from iree.winograd.loading.program_context import INSTANCE
@@ -172,7 +173,7 @@ def host(binaries: Sequence[bytes]) -> HostDriver:
     """A driver in which two kernels of the program add and multiply."""
     names = [kernel.name for binary in binaries for kernel in kernels(binary)]
     assert len(names) >= 2
-    return HostDriver({names[0]: (3, add), names[1]: (3, scale)})
+    return HostDriver({names[0]: (3, add), names[1]: (3, scale)}, variables=[MARKER.encode()])
 
 
 def make_graph(host: HostDriver, binaries: Sequence[bytes], call: Call, *names: str) -> LaunchGraph:
@@ -180,9 +181,7 @@ def make_graph(host: HostDriver, binaries: Sequence[bytes], call: Call, *names: 
     return LaunchGraph(CudaDriver(host), binaries, launches, [CONSTANT.ctypes.data], MOVING, call.addresses)
 
 
-def test_commands_are_done_stage_by_stage_wherever_memory_lies(
-    host: HostDriver, binaries: Sequence[bytes]
-) -> None:
+def test_commands_are_done_in_order_wherever_memory_lies(host: HostDriver, binaries: Sequence[bytes]) -> None:
     first, second = Call(array(2, 5)), Call(array(-1, 4, 9))
     graph = make_graph(host, binaries, first)
     for call, argument in ((first, array(2, 5)), (second, array(-1, 4, 9)), (first, array(2, 5))):
@@ -190,6 +189,36 @@ def test_commands_are_done_stage_by_stage_wherever_memory_lies(
         graph.launch(call.addresses, stream=7)
         np.testing.assert_array_equal(call.result, expected(argument))
     assert (host.streams, len(host.nodes)) == ([7, 7, 7], 5)
+
+
+def test_kernels_that_wait_are_launched_ahead_of_the_end_of_others(
+    host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    """A fill, two kernels with a copy in between, and one that is behind the second."""
+    call = Call(array(2, 5))
+    graph = make_graph(host, binaries, call)
+    assert [len(node.early) for node in host.nodes.values()] == [0, 0, 0, 0, 1]
+    graph.launch(call.addresses, stream=7)
+    np.testing.assert_array_equal(call.result, expected(array(2, 5)))
+
+
+def test_kernels_that_do_not_wait_are_launched_behind_others(
+    host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    host.variables = ()
+    make_graph(host, binaries, Call(array(1)))
+    assert [len(node.early) for node in host.nodes.values()] == [0] * 5
+
+
+def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence[bytes]) -> None:
+    """The first instruction of each, and the variable by which loaders know it."""
+    entry = b".visible .entry kernel(\n\t.param .u64 a\n)\n.maxntid 32, 1, 1\n{\n\tret;\n}\n"
+    text = b".version 8.0\n.target %s\n.address_size 64\n\n" + 2 * entry
+    waiting = with_waits(text % b"sm_90a")
+    assert waiting.count(b"{\n\tgriddepcontrol.wait;\n\tret;\n}") == 2
+    assert waiting.count(MARKER.encode()) == 1
+    assert with_waits(text % b"sm_86") == text % b"sm_86"
+    assert all(MARKER.encode() in image.content for binary in binaries for image in images(binary))
 
 
 def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: Sequence[bytes]) -> None:

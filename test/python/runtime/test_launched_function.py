@@ -32,7 +32,7 @@ def place(kind: str, number: int, offset: int = 0) -> Place:
 @pytest.fixture
 def host(binaries: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> HostDriver:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "current_stream", lambda index: SimpleNamespace(cuda_stream=5))
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 5, raising=False)
     from iree.winograd.cuda.executable import kernels
 
     return HostDriver({kernels(binaries[0])[0].name: (3, add)})

@@ -1,0 +1,36 @@
+"""Kernels that are launched before those ahead of them have ended: programmatic dependent launch.
+
+A kernel that depends on another is launched when that has ended, its memory is written back, and the GPU has
+turned to the next launch; or, if it waits for these itself, when the last workgroups of the other leave (CUDA
+C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"): networks of one image take 2 to
+8 % less time so on an H200. Where the other asks for it (`griddepcontrol.launch_dependents`) it is launched
+when these begin. Its own then lie where there is room, not where they would be alone: ConvNeXt-T and Swin-T
+took 15 % longer. So no kernel asks.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARKER = "winograd_waits"
+"""A variable of modules whose kernels all wait for those that they depend on."""
+
+_LEAST_ARCHITECTURE = 90
+_TARGET = re.compile(rb"^\.target sm_(\d+).*\n", re.MULTILINE)
+_ADDRESS_SIZE = re.compile(rb"^\.address_size .*\n", re.MULTILINE)
+_BODY = re.compile(rb"^(?:\.visible |\.weak )?\.entry [^{]*\{\n", re.MULTILINE)
+_WAIT = b"\tgriddepcontrol.wait;\n"
+
+
+def with_waits(text: bytes) -> bytes:
+    """The PTX of a module whose kernels wait for those that they depend on before they do anything else.
+
+    `text` as it is where its GPU has no such instructions.
+    """
+    target = _TARGET.search(text)
+    if target is None or int(target[1]) < _LEAST_ARCHITECTURE:
+        return text
+    marked, count = _ADDRESS_SIZE.subn(
+        lambda found: found[0] + f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode(), text, count=1
+    )
+    return _BODY.sub(lambda found: found[0] + _WAIT, marked) if count else text
