@@ -200,13 +200,13 @@ def _work(task: Task) -> None:
     allow_compilations(len(tools))
     network, type_ = NETWORKS[task.network], getattr(torch, _TYPES[task.type])
     model = network.calibrated()
-    images = network.input(task.batch).to(task.device, type_)
+    inputs = [_as_type(each.to(task.device), type_) for each in network.inputs(task.batch)]
     model = model.to(task.device, type_)
     row = _Row({"device": device_name(task.device), "torch": torch.__version__})
     _allow_tf32(False)
     with alone(task.folder, task.device):
-        exact = copy.deepcopy(model).double()(images.double())
-        row.facts["eager_error"] = largest_error([model(images)], [exact])
+        exact = copy.deepcopy(model).double()(*(_as_type(each, torch.float64) for each in inputs))
+        row.facts["eager_error"] = largest_error([model(*inputs)], [exact])
         torch.cuda.empty_cache()
     row.tell()
     runs = {}
@@ -214,7 +214,7 @@ def _work(task: Task) -> None:
         record = row.tools[name] = {}
         begin = time.perf_counter()
         try:
-            run = _prepared(tool, model, images)
+            run = _prepared(tool, model, inputs)
             with _noted_warnings() as left:
                 result = run()
             record["seconds"] = time.perf_counter() - begin
@@ -232,22 +232,28 @@ def _work(task: Task) -> None:
     _time(task, runs, row)
 
 
-def _prepared(tool: _Tool, model: torch.nn.Module, images: torch.Tensor) -> Callable[[], Any]:
-    """A call of the model, compiled and on images as the tool takes them."""
+def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[[], Any]:
+    """A call of the model, compiled and on inputs, the first of which are images, as the tool takes them."""
     import torch
 
     memory_format = getattr(torch, tool.layout)
-    dtype = images.dtype if tool.dtype is None else getattr(torch, tool.dtype)
+    dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
     own = copy.deepcopy(model).to(dtype=dtype, memory_format=memory_format)
-    given = images.to(dtype=dtype, memory_format=memory_format)
+    images, *conditions = [_as_type(each, dtype) for each in inputs]
+    images = images.contiguous(memory_format=memory_format)
     compiled = torch.compile(own, **tool.options)
 
     def run() -> Any:
         # Torch compiles anew where this isn't what it was.
         _allow_tf32(tool.tf32)
-        return compiled(given)
+        return compiled(images, *conditions)
 
     return run
+
+
+def _as_type(tensor: torch.Tensor, type_: torch.dtype) -> torch.Tensor:
+    """Numbers of a type; integers stay."""
+    return tensor.to(type_) if tensor.is_floating_point() else tensor
 
 
 def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:

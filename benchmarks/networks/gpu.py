@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from torch import nn
 
-from benchmarks.networks import timm_networks
+from benchmarks.networks import denoising, timm_networks
 from benchmarks.networks.diffusion import LATENT_CHANNELS, VaeDecoder
 from benchmarks.networks.network import Network
 from benchmarks.networks.pytorchcv_networks import flattening, member
@@ -37,6 +37,7 @@ NETWORKS = MappingProxyType(
         "timm_mobilenetv3_large_100": _timm("mobilenetv3_large_100"),
         "timm_resnet50": _timm("resnet50"),
         "vae_decoder": Network(VaeDecoder, (LATENT_CHANNELS, 64, 64)),
+        "denoising_unet": Network(denoising.DenoisingUNet, (LATENT_CHANNELS, 64, 64), denoising.conditions),
         "timm_vit_tiny_patch16_224": _timm("vit_tiny_patch16_224"),
         "timm_seresnet50": _timm("seresnet50"),
         "unet": Network(UNet, (1, 512, 512)),
@@ -70,9 +71,13 @@ NETWORKS = MappingProxyType(
 _LARGE = 320
 """Pixels of a side of images that networks get one of at a time."""
 _BATCHES = (1, 32)
+_GUIDED = (2,)
+"""Latents with and without a text, as classifier-free guidance has them."""
 
 
 def batches(network: Network) -> tuple[int, ...]:
     """How many images a call of the network is measured with."""
+    if network.build is denoising.DenoisingUNet:
+        return _GUIDED
     large = network.input_shape[0] == LATENT_CHANNELS or network.input_shape[-1] > _LARGE
     return _BATCHES[:1] if large else _BATCHES

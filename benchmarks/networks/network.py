@@ -13,10 +13,14 @@ _CALIBRATION_BATCH = 4
 
 @dataclass(frozen=True)
 class Network:
-    """How to make a network; `input_shape` is that of one image (or sound, or film), channels first."""
+    """How to make a network; `input_shape` is that of one image (or sound, or film), channels first.
+
+    `conditions` makes what else it takes for a batch.
+    """
 
     build: Callable[[], nn.Module]
     input_shape: tuple[int, ...]
+    conditions: Callable[[int], tuple[torch.Tensor, ...]] = lambda batch: ()
 
     def calibrated(self) -> nn.Module:
         """The network in evaluation mode, its weights as they are before training, the same for each call.
@@ -41,3 +45,7 @@ class Network:
     def input(self, batch: int) -> torch.Tensor:
         """Normal data, `batch` x `input_shape`."""
         return torch.randn(batch, *self.input_shape)
+
+    def inputs(self, batch: int) -> tuple[torch.Tensor, ...]:
+        """All that the network takes for a batch, `input` first."""
+        return self.input(batch), *self.conditions(batch)

@@ -57,6 +57,7 @@ def test_large_images_come_one_at_a_time() -> None:
         "torchvision_fcn_resnet50",
         "torchvision_deeplabv3_mobilenet_v3_large",
     }
+    assert gpu.batches(gpu.NETWORKS["denoising_unet"]) == (2,)
 
 
 @pytest.mark.parametrize("batch", wide([2]))
