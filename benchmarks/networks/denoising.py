@@ -1,4 +1,4 @@
-"""The U-Net of Stable Diffusion 1.5 (Rombach et al., CVPR 2022), as diffusers' UNet2DConditionModel has it."""
+"""The U-Net of Stable Diffusion 1.5 (Rombach et al., CVPR 2022), as diffusers' UNet2DConditionModel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STEP = 981
 
 
 def conditions(batch: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the U-Net takes beside latents: the time step, and `batch` x `TOKENS` x `TEXT_CHANNELS` of texts."""
+    """What the U-Net takes beside latents: the time step, and texts, `batch` x `TOKENS` x `TEXT_CHANNELS`."""
     return torch.tensor(_STEP), torch.randn(batch, TOKENS, TEXT_CHANNELS)
 
 
@@ -172,7 +172,7 @@ class MiddleStage(nn.Module):
 
 
 class UpStage(_Stage):
-    """Takes an image and the results of a `DownStage`, of as many channels as `skipped`, the last one first."""
+    """Takes an image and results of a `DownStage`, of as many channels as `skipped`, the last one first."""
 
     def __init__(self, channels: int, skipped: list[int], filters: int, attends: bool, last: bool) -> None:
         widths = [channels] + [filters] * (len(skipped) - 1)

@@ -12,6 +12,8 @@ import pytest
 import torch
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.errors import ModelImportError
+from iree.winograd.importers.torch_operators.table import decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
 from wide import wide
 
 F = torch.nn.functional
@@ -244,6 +246,34 @@ def test_images_without_elements(batch: int) -> None:
         ]
 
     expect(computed, random(batch, 3, 4, 5), random(2, 0, 5, 5), terms=64)
+
+
+def test_group_normalization_with_and_without_vectors() -> None:
+    def normalized(image: torch.Tensor, rows: torch.Tensor, vector: torch.Tensor) -> list[torch.Tensor]:
+        return [
+            F.group_norm(image, 3, vector, vector, eps=0.5),
+            F.group_norm(image, 2, vector, eps=0.5),
+            F.group_norm(image, 2, bias=vector, eps=0.5),
+            F.group_norm(image, 6, eps=0.5),
+            F.group_norm(rows, 1, vector, vector, eps=0.5),
+        ]
+
+    expect(normalized, random(2, 6, 4, 5), random(3, 6), random(6), terms=2 * 6 * 20)
+
+
+def test_group_normalization_is_in_the_images_shape_on_all_devices() -> None:
+    """Torch has another form for each: one that no channels-last image has a view for would be transposed."""
+
+    def operators(device: str) -> list[str]:
+        image, vector = torch.zeros(2, 8, 5, 6, device=device), torch.ones(8, device=device)
+        traced = make_fx(lambda x, y: F.group_norm(x, 4, y, y), decomposition_table=decompositions())
+        return [(node.target, node.args[1:]) for node in traced(image, vector).graph.nodes if node.args]
+
+    targets = operators("meta")
+    assert str(targets) == str(operators("cpu"))
+    assert sum(target is torch.ops.aten.add.Tensor for target, _ in targets) == len(
+        ("epsilon", "bias", "shift")
+    )
 
 
 def depthwise(rank: int, *, transposed: bool) -> Function:
