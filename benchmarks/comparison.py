@@ -11,7 +11,6 @@ from typing import Any
 from iree.winograd.report.schema import DecisionReport, convolutions, is_left_to_iree
 from iree.winograd.tuning.measuring.outcome import Timing
 
-from benchmarks.memory import resident_bytes, with_peak
 from benchmarks.model_tools import TOOLS, Prepare, PreparedModel
 from benchmarks.subject import Subject
 from benchmarks.timing import Contender, time_interleaved
@@ -40,17 +39,12 @@ class Comparison:
         self.records: dict[str, dict[str, Any]] = {}
 
     def prepare(self, tools: Iterable[str], begin: Callable[[str], None] = lambda tool: None) -> None:
-        """Import and compile the network in each tool, and run it once; `begin` is told of each before.
-
-        The memory of a tool is what the process has at most in that call, beyond what it had before the tool.
-        """
+        """Import and compile the network in each tool, and run it once; `begin` is told of each before."""
         for tool in tools:
             begin(tool)
             try:
-                before = resident_bytes()
                 prepared = self._tools[tool](self._subject, self._threads)
-                results, peak = with_peak(prepared.results)
-                error = self._subject.error(results)
+                error = self._subject.error(prepared.results())
             except Exception as failure:
                 self.records[tool] = {"failure": _summary(failure)}
                 continue
@@ -60,10 +54,14 @@ class Comparison:
                 "import_seconds": prepared.import_seconds,
                 "compile_seconds": prepared.compile_seconds,
                 "size": prepared.size,
-                "memory": peak - before,
             }
             if prepared.report is not None:
                 self.records[tool]["convolutions"] = asdict(count_convolutions(prepared.report))
+
+    def programs(self) -> dict[str, bytes]:
+        """What tools that were prepared load, by the name of the tool, of those that load a file."""
+        prepared = self._prepared.items()
+        return {tool: each.program() for tool, each in prepared if each.program is not None}
 
     def time(self, rounds: int, burst_seconds: float) -> None:
         """Time all that were prepared side by side, as `time_interleaved` does."""

@@ -33,7 +33,8 @@ _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 class PreparedModel:
     """`run` does one inference, `results` also gives what came of it.
 
-    Seconds are of processor time; `size` is that of the program in bytes; `report` is ours on its decisions.
+    Seconds are of processor time; `size` is that of the program in bytes; `report` is ours on its decisions;
+    `program` reads the file that the tool loads, where it loads one.
     """
 
     run: Callable[[], Any]
@@ -42,6 +43,7 @@ class PreparedModel:
     compile_seconds: float = 0.0
     size: int = 0
     report: DecisionReport | None = None
+    program: Callable[[], bytes] | None = None
 
 
 Prepare = Callable[[Subject, int], PreparedModel]
@@ -51,15 +53,16 @@ def torch_eager(subject: Subject, threads: int) -> PreparedModel:
     """Operator by operator, on channels-last tensors if the model can use them."""
     torch.set_num_threads(threads)
     layout = _CHANNELS_LAST.get(subject.images.ndim)
+    model = copy.deepcopy(subject.model)
     if layout is None:
-        return _torch_model(subject.model, subject.images)
+        return _torch_model(model, subject.images)
     try:
-        model = copy.deepcopy(subject.model).to(memory_format=layout)  # type: ignore[call-overload]
-        prepared = _torch_model(model, subject.images.contiguous(memory_format=layout))
+        laid_out = model.to(memory_format=layout)  # type: ignore[call-overload]
+        prepared = _torch_model(laid_out, subject.images.contiguous(memory_format=layout))
         prepared.run()
     except RuntimeError:
         # A view of the features, as in AlexNet, asks for contiguous ones.
-        return _torch_model(subject.model, subject.images)
+        return _torch_model(copy.deepcopy(subject.model), subject.images)
     return prepared
 
 
@@ -90,7 +93,7 @@ def onnxruntime_model(subject: Subject, threads: int) -> PreparedModel:
         session.value.run()
         return session.value.results
 
-    return PreparedModel(session.value.run, results, program.seconds, session.seconds, len(program.value))
+    return _from_onnx(session.value.run, results, program, session.seconds)
 
 
 def openvino_model(subject: Subject, threads: int) -> PreparedModel:
@@ -106,7 +109,23 @@ def openvino_model(subject: Subject, threads: int) -> PreparedModel:
         request.value.run()
         return request.value.results
 
-    return PreparedModel(request.value.run, results, program.seconds, request.seconds, len(program.value))
+    return _from_onnx(request.value.run, results, program, request.seconds)
+
+
+def _from_onnx(
+    run: Callable[[], Any],
+    results: Callable[[], tuple[npt.NDArray[Any], ...]],
+    program: Made[bytes],
+    compile_seconds: float,
+) -> PreparedModel:
+    return PreparedModel(
+        run,
+        results,
+        program.seconds,
+        compile_seconds,
+        size=len(program.value),
+        program=lambda: program.value,
+    )
 
 
 def stock_iree(subject: Subject, threads: int) -> PreparedModel:
@@ -193,24 +212,27 @@ def _compiled_model(
     import iree.winograd
 
     imported = imported or subject.imported
-    with tempfile.TemporaryDirectory() as folder:
-        path, report_path = Path(folder, "model.vmfb"), Path(folder, "report.json")
-        compiled = make(
-            lambda: iree.winograd.compile(
-                imported.value,
-                output=path,
-                flags=flags,
-                enable_winograd=enable_winograd,
-                report=report_path if enable_winograd else None,
-                threads=threads,
-                strict=True,
-            )
+    folder = tempfile.TemporaryDirectory()
+    path, report_path = Path(folder.name, "model.vmfb"), Path(folder.name, "report.json")
+    compiled = make(
+        lambda: iree.winograd.compile(
+            imported.value,
+            output=path,
+            flags=flags,
+            enable_winograd=enable_winograd,
+            report=report_path if enable_winograd else None,
+            threads=threads,
+            strict=True,
         )
-        report = json.loads(report_path.read_text()) if enable_winograd else None
-        # The file stays mapped after it is gone.
-        run, results = bind_program(path, subject.images.numpy(), threads)
-        size = path.stat().st_size
-        return PreparedModel(run, results, imported.seconds, compiled.seconds, size, report)
+    )
+    report = json.loads(report_path.read_text()) if enable_winograd else None
+    run, results = bind_program(path, subject.images.numpy(), threads)
+
+    def program() -> bytes:
+        return Path(folder.name, "model.vmfb").read_bytes()
+
+    size = path.stat().st_size
+    return PreparedModel(run, results, imported.seconds, compiled.seconds, size, report, program)
 
 
 TOOLS: dict[str, Prepare] = {

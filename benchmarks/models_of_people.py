@@ -5,8 +5,10 @@
 Batch 1. Ours is what `import_torch`, the ONNX of both of torch's exporters and `torch.compile` give; beside
 it are torch's eager mode and Inductor, ONNX Runtime and OpenVINO. Each model has a process of its own on
 cores of its own, in which all tools take turns; one that doesn't end, or ends the process, is left out and
-the others are measured again. Models that the output already has are skipped, so that a run can be continued,
-and those whose library isn't installed fail by themselves. With `--seconds 0` nothing is timed.
+the others are measured again. Then each tool that loads a file, and torch's eager mode, has its memory
+measured in a process without compilers (`benchmarks/call_memory.py`). Models that the output already has are
+skipped, so that a run can be continued, and those whose library isn't installed fail by themselves. With
+`--seconds 0` nothing is timed.
 """
 
 from __future__ import annotations
@@ -21,11 +23,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.isolation import Limits, answer_task, compared, side_by_side, tell
+import numpy as np
+
+from benchmarks import call_memory
+from benchmarks.isolation import Limits, answer_task, compared, run_isolated, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.tool_records import in_a_line
 
 TITLE = "models_of_people"
+_MODULE = "benchmarks.models_of_people"
+_EAGER = "torch"
+_IMAGES = "images.npy"
 _BURST_SECONDS = 0.1
 
 
@@ -40,8 +48,22 @@ class Task:
     folder: str
 
 
+@dataclass(frozen=True)
+class MemoryTask:
+    """What a call of `model` takes in `tool`, whose program, if it has one, is in `folder`."""
+
+    model: str
+    tool: str
+    threads: int
+    folder: str
+
+    @property
+    def program(self) -> Path:
+        return Path(self.folder, f"{self.tool}.program")
+
+
 def main() -> None:
-    if answer_task(lambda task: _work(Task(**task))):
+    if answer_task(_answer):
         return
     options = _parse_arguments()
     results = ResultsFile(options.output, TITLE)
@@ -90,8 +112,39 @@ def _row(model: str, threads: int, options: argparse.Namespace, processors: froz
         def task(tools: tuple[str, ...]) -> dict[str, Any]:
             return asdict(Task(model, tools, threads, options.seconds, folder))
 
-        row = compared("benchmarks.models_of_people", task, options.tools, threads=threads, limits=limits)
+        row = compared(_MODULE, task, options.tools, threads=threads, limits=limits)
+        for tool, record in row["tools"].items():
+            memory_task = MemoryTask(model, tool, threads, folder)
+            if "failure" not in record and (tool == _EAGER or memory_task.program.exists()):
+                outcome = run_isolated(_MODULE, asdict(memory_task), threads=threads, limits=limits)
+                record |= outcome.messages[-1] if outcome.failure is None else {}
     return {"model": model, "threads": threads, **row}
+
+
+def _answer(task: dict[str, Any]) -> dict[str, Any] | None:
+    if "tool" in task:
+        return {"memory": _memory(MemoryTask(**task))}
+    _work(Task(**task))
+    return None
+
+
+def _memory(task: MemoryTask) -> int:
+    if task.tool != _EAGER:
+        return call_memory.of_program(
+            task.tool, task.program, np.load(Path(task.folder, _IMAGES)), task.threads
+        )
+    import torch
+
+    from benchmarks.model_tools import torch_eager
+    from benchmarks.networks.people import MODELS
+    from benchmarks.subject import Subject
+
+    torch.set_grad_enabled(False)
+    # The tool takes a copy, so that weights count.
+    subject = Subject(
+        MODELS[task.model].build().eval(), torch.from_numpy(np.load(Path(task.folder, _IMAGES)))
+    )
+    return call_memory.of_call(lambda: torch_eager(subject, task.threads).run)
 
 
 def _work(task: Task) -> None:
@@ -110,9 +163,9 @@ def _work(task: Task) -> None:
     torch.set_num_threads(task.threads)
     network = MODELS[task.model]
     model = network.calibrated()
-    comparison = Comparison(
-        Subject(model, network.input(FRAMES.get(task.model, 1))), task.threads, WITH_EXPORTERS
-    )
+    images = network.input(FRAMES.get(task.model, 1))
+    np.save(Path(task.folder, _IMAGES), images.numpy())
+    comparison = Comparison(Subject(model, images), task.threads, WITH_EXPORTERS)
     row = {
         "input_shape": network.input_shape,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
@@ -121,6 +174,8 @@ def _work(task: Task) -> None:
     }
     comparison.prepare(task.tools, begin=lambda tool: tell({"begins": tool}))
     tell(row)
+    for tool, program in comparison.programs().items():
+        MemoryTask(task.model, tool, task.threads, task.folder).program.write_bytes(program)
     if task.seconds > 0:
         comparison.time_within(task.seconds, _BURST_SECONDS)
         tell(row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class OnnxruntimeSession:
     is known only at run time get a buffer in each inference.
     """
 
-    def __init__(self, model: bytes, argument: Array, threads: int) -> None:
+    def __init__(self, model: bytes | Path, argument: Array, threads: int) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()

@@ -64,6 +64,10 @@ def test_all_ways_give_the_same(
     assert {tool: each.get("failure") for tool, each in found["tools"].items()} == dict.fromkeys(ways)
     # Relative to the largest output: torch's own is of sums in another order.
     assert all(each["error"] < 1e-4 for each in found["tools"].values())
+    # What loads a file, and torch, has its memory measured: at least its weights.
+    weights = 4 * found["parameters"]
+    memory = {tool: each["memory"] for tool, each in found["tools"].items() if "memory" in each}
+    assert set(memory) == {"ours", "ours-onnx", "torch"} and min(memory.values()) > weights
     capsys.readouterr()
     models_of_people.main()
     assert not capsys.readouterr().out, "what is in the file isn't done again"
