@@ -208,8 +208,12 @@ def direct_seconds(
     skips = skips_padding(shape, schedule.pixel_block)
     if skips:
         # Of the taps of the last dimension those that each part has, of the others what is read on average.
-        read = sum(count * len(part.taps) for count, part in zip(row_blocks, row, strict=True))
-        per_channel *= prod(shape.read_shares[:-1]) * read / (sum(row_blocks) * shape.kernel_size[-1])
+        read = sum(
+            count * len(part.taps) * channel_seconds(schedule.part_product(part), target, machine)
+            for count, part in zip(row_blocks, row, strict=True)
+        )
+        of_row = read / (sum(row_blocks) * shape.kernel_size[-1])
+        per_channel = prod(shape.read_shares[:-1]) * of_row / PRODUCT_EFFICIENCY
     products, filters = _products(
         shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
     )

@@ -14,6 +14,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     direct_channel_blocks,
     direct_workgroup_bytes,
     in_lines,
+    row_parts,
 )
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
@@ -106,14 +107,18 @@ def _register_block(shape: ConvolutionShape, pixels: int, target: CpuTarget, mac
     """That which takes least for so many neighbouring pixels."""
     written = pixels * shape.output_channels * shape.element_types.result_bytes
     filter_bytes = shape.element_types.domain_bytes
+    parts, taps = row_parts(shape, pixels), shape.decomposition.kernel_size[-1]
 
     def seconds(block: _Block) -> float:
         register_pixels, vectors, lanes = block
         channel_passes = ceil_div(shape.group_outputs, vectors * lanes)
-        passes = ceil_div(pixels, register_pixels) * channel_passes
-        product = RegisterBlock(register_pixels, vectors, lanes, filter_prefetch=0)
-        per_channel = register_block_seconds(product, shape.reduction, filter_bytes, target, machine)
-        multiplied = passes * shape.reduction * per_channel
+        multiplied = 0.0
+        for part in parts:
+            rows = min(register_pixels, part.pixels)
+            products = ceil_div(part.pixels, rows) * channel_passes * shape.reduction * len(part.taps) / taps
+            product = RegisterBlock(rows, vectors, lanes, filter_prefetch=0)
+            per_channel = register_block_seconds(product, shape.reduction, filter_bytes, target, machine)
+            multiplied += products * per_channel
         if channel_passes == 1 or written <= target.l2_bytes:
             return multiplied
         return multiplied + written / SCATTERED_BYTES_PER_CYCLE / machine.clock

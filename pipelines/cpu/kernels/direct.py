@@ -209,8 +209,8 @@ class DirectKernel:
                 outer_taps = self._outer_taps_of(output_row)
                 before = 0
                 for part in self._parts:
-                    register_pixels = self._register_pixels(part)
-                    block_product = replace(schedule.product, rows=register_pixels)
+                    block_product = schedule.part_product(part)
+                    register_pixels = block_product.rows
                     part_store = replace(store, sums=(register_pixels, *store.sums[1:]))
                     part_pixels = Index(part.pixels) if self._skips_padding else row_pixels
                     with loop(part_pixels, register_pixels, "pixel") as start:
@@ -447,12 +447,9 @@ class DirectKernel:
     def _parts(self) -> tuple[RowPart, ...]:
         return row_parts(self.shape, self.schedule.pixel_block)
 
-    def _register_pixels(self, part: RowPart) -> int:
-        return min(self.schedule.register_pixels, part.pixels)
-
     @property
     def _register_blocks_of_row(self) -> int:
-        return sum(ceil_div(part.pixels, self._register_pixels(part)) for part in self._parts)
+        return sum(ceil_div(part.pixels, self.schedule.part_product(part).rows) for part in self._parts)
 
     @property
     def _filters_ahead(self) -> int:

@@ -16,8 +16,8 @@ CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
 MOST_READ = 0.75
 """Of the products of a convolution, those with its image where leaving the others out pays."""
-FEWEST_PIXELS = 3
-"""Neighbours that have the same taps, for a register block of them to be worth it."""
+WAITING_PIXELS = 4
+"""Of a register block, fewer of which take as long: multiply-adds wait for those of the channel before."""
 MAX_JOINED_PIXELS = 112
 """Of an image, up to which pointwise convolutions join those of a batch."""
 
@@ -56,6 +56,10 @@ class DirectSchedule(RunningSumSchedule):
             width=self.vector_width,
             filter_prefetch=self.filter_prefetch,
         )
+
+    def part_product(self, part: RowPart) -> RegisterBlock:
+        """The same of neighbours with the same taps, which may be fewer than a register block has."""
+        return replace(self.product, rows=min(self.register_pixels, part.pixels))
 
     @property
     def channel_block(self) -> int:
@@ -124,16 +128,18 @@ def row_parts(shape: ConvolutionShape, pixel_block: int) -> tuple[RowPart, ...]:
 def skips_padding(shape: ConvolutionShape, pixel_block: int) -> bool:
     """Whether register blocks leave out taps that read padding, and read all others in place.
 
-    That is where enough of the products are with padding, as dilations near the size of the image have it,
-    and where those that are left are of enough neighbours. Workgroups then take whole rows.
+    That is where enough of the products are with padding, as dilations near the size of the image have it.
+    Neighbours with the same taps count as `WAITING_PIXELS` where they are fewer. Workgroups then take whole
+    rows.
     """
     decomposition = shape.decomposition
     is_apart = decomposition.kernel_size[-1] == 1 or decomposition.dilation[-1] > 1
     if pixel_block != shape.output_size[-1] or not is_apart or shape.unknown_sizes or _is_widened(shape):
         return False
-    if prod(shape.read_shares) > MOST_READ:
-        return False
-    return min(part.pixels for part in _parts_by_taps(shape)) >= FEWEST_PIXELS
+    parts = _parts_by_taps(shape)
+    multiplied = sum(max(part.pixels, WAITING_PIXELS) * len(part.taps) for part in parts)
+    of_row = multiplied / (pixel_block * decomposition.kernel_size[-1])
+    return prod(shape.read_shares[:-1]) * of_row <= MOST_READ
 
 
 @cache

@@ -29,6 +29,16 @@ def skipping(size: tuple[int, ...], channels: int, outputs: int, dilations: tupl
     )
 
 
+def shape_of(size: int, dilation: int) -> ConvolutionShape:
+    """A convolution of 3 x 3 taps of images that are so wide and high."""
+    problem = ConvolutionProblem.parse(
+        f"1x{size}x{size}x64->64 kernel 3x3 stride 1x1 dilation {dilation}x{dilation} "
+        f"padding {dilation}x{dilation} {dilation}x{dilation} groups 1 f32"
+    )
+    decomposition = decompose((3, 3), (1, 1), dilations=(dilation, dilation), part_size=(1, 1))
+    return ConvolutionShape.decomposed(problem, decomposition)
+
+
 TWO_DIMENSIONS = skipping((14, 14), 20, 40, (10, 9))
 PROGRAMS = [
     TWO_DIMENSIONS,
@@ -56,23 +66,25 @@ def test_agrees_with_float64(programs: list[Program], threads: int) -> None:
     check_together(programs, threads=threads)
 
 
+def test_few_neighbours_count_as_many_as_take_as_long() -> None:
+    # Of 42 columns that taps of a row may read 30 are in the image, of the smaller one 17 of 21. Neighbours
+    # with the same taps are 6, 2 and 6, and 2, 3 and 2.
+    shapes = [shape_of(size, dilation) for size, dilation in ((14, 6), (7, 2))]
+    assert [skips_padding(shape, shape.output_size[-1]) for shape in shapes] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("dilation", "parts"),
     [
         (12, (RowPart(0, 12, range(1, 3)), RowPart(12, 4, range(3)), RowPart(16, 12, range(2)))),
         (24, (RowPart(0, 4, range(1, 3)), RowPart(4, 20, range(1, 2)), RowPart(24, 4, range(2)))),
-        # Of so few neighbours it isn't worth it, nor of so few taps.
-        (26, (RowPart(0, 28, range(3)),)),
+        (26, (RowPart(0, 2, range(1, 3)), RowPart(2, 24, range(1, 2)), RowPart(26, 2, range(2)))),
+        # Of so few taps it isn't worth it.
         (2, (RowPart(0, 28, range(3)),)),
     ],
 )
 def test_parts_of_a_row_have_the_taps_that_they_need(dilation: int, parts: tuple[RowPart, ...]) -> None:
-    problem = ConvolutionProblem.parse(
-        f"1x28x28x64->64 kernel 3x3 stride 1x1 dilation {dilation}x{dilation} "
-        f"padding {dilation}x{dilation} {dilation}x{dilation} groups 1 f32"
-    )
-    decomposition = decompose((3, 3), (1, 1), dilations=(dilation, dilation), part_size=(1, 1))
-    shape = ConvolutionShape.decomposed(problem, decomposition)
+    shape = shape_of(28, dilation)
     assert row_parts(shape, 28) == parts
     assert skips_padding(shape, 28) == (len(parts) > 1)
     assert not skips_padding(shape, 14)
