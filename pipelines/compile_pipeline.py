@@ -77,6 +77,7 @@ from .selection.decision import Decision
 from .selection.expect_sizes import ExpectSizes
 from .selection.select_algorithm import SelectAlgorithm
 from .to_kernels.copy_parts import CopyParts
+from .to_kernels.copy_rearranged import CopyRearranged
 from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
 from .to_kernels.lower_elementwise import LowerElementwise
@@ -152,6 +153,7 @@ def compile_pipeline(
         SeparateResampling(),
         PoolInPlace(),
         AssignSchedule(**shared_values(of_all_layers, AssignSchedule)),
+        CopyRearranged(),
         FoldLayout(),
         FoldGradientLayout(),
         StoreHalf(),

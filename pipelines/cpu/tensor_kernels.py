@@ -36,6 +36,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MaxPooling,
     PartialMoments,
     PixelSelection,
+    Rearranged,
     RowNormalization,
     RowSoftmax,
     RowSums,
@@ -338,6 +339,12 @@ def _batched_product(operation: BatchedProduct, target: CpuTarget) -> TensorDisp
     return TensorDispatch(kernel, (product.left, product.right), tuple(product.result.type.shape), batch=1)
 
 
+def _misfit_of_normalization(operation: RowNormalization, target: CpuTarget) -> Reason | None:
+    if operation.rearrangement is not None:
+        return "rows are read in the order of memory on CPUs"
+    return _misfit_of_rows(operation.layer_norm.length)
+
+
 def _misfit_of_product(operation: BatchedProduct, target: CpuTarget) -> Reason | None:
     from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
 
@@ -376,6 +383,7 @@ def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reas
 _LEFT: Mapping[type, Reason] = MappingProxyType(
     {
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
+        Rearranged: "IREE copies what is rearranged on CPUs",
         **dict.fromkeys(
             (Sums, PartialMoments, CombinedMoments),
             "IREE's loops over pixels are vectors of channels on CPUs",
@@ -395,9 +403,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         SpreadElementwise: _Kind(_elementwise, _misfit_of_elementwise),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(_column_softmax),
-        RowNormalization: _Kind(
-            _row_normalization, lambda each, target: _misfit_of_rows(each.layer_norm.length)
-        ),
+        RowNormalization: _Kind(_row_normalization, _misfit_of_normalization),
         BatchedProduct: _Kind(_batched_product, _misfit_of_product),
         BatchedAttention: _Kind(_batched_attention, _misfit_of_attention),
     }

@@ -6,18 +6,17 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
-from iree.winograd.pipelines.gpu.in_place import holds_channels
-from iree.winograd.pipelines.gpu.kernels.channel_range import ChannelRange
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
     ElementwiseKernel,
     SpreadOperand,
 )
-from iree.winograd.pipelines.problems.tensor_operations import SpreadElementwise
+from iree.winograd.pipelines.problems.tensor_operations import Rearranged, SpreadElementwise
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,12 @@ class ElementwiseLowering:
     """The operation's."""
 
     @staticmethod
-    def of(operation: SpreadElementwise) -> ElementwiseLowering:
+    def of(operation: SpreadElementwise | Rearranged) -> ElementwiseLowering:
+        if isinstance(operation, Rearranged):
+            found = operation.rearrangement
+            extents = tuple(ir.RankedTensorType(found.result.type).shape)
+            copied = ElementwiseKernel(extents, (SpreadOperand(None, found.places),), None)
+            return ElementwiseLowering(copied, (found.source,), found.result)
         result = operation.elementwise.result
         extents = tuple(ir.RankedTensorType(result.type).shape)
         operands = [_operand(each, extents) for each in operation.operands]
@@ -51,7 +55,7 @@ class ElementwiseLowering:
 
 
 def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Value, SpreadOperand]:
-    """A tensor, and what is read of it: of channels of a larger one, in place where loads are aligned."""
+    """A tensor, and what is read of it: in another order where it is, if quads are quads there."""
     dimensions = tuple(
         index.position if isinstance(index, ir.AffineDimExpr) else None
         for index in operand.indexing_map.results
@@ -59,8 +63,7 @@ def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Val
     read = [dimension for dimension in dimensions if dimension is not None and extents[dimension] > 1]
     if read != sorted(read) or prod(extents[dimension] for dimension in read) != prod(extents):
         return operand.value, SpreadOperand(dimensions)
-    source = match_extract(operand.value)
-    whole = ir.RankedTensorType(source.whole.type)
-    if source.whole == operand.value or not holds_channels(whole, source.first, extents[-1]):
+    rearranged = match_rearrangement(operand.value)
+    if rearranged is None or rearranged.places.is_identity or not rearranged.places.keeps(QUAD):
         return operand.value, SpreadOperand(None)
-    return source.whole, SpreadOperand(None, ChannelRange.of(source))
+    return rearranged.source, SpreadOperand(None, rearranged.places)

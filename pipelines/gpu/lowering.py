@@ -70,6 +70,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     InterleavedChannels,
     PartialMoments,
+    Rearranged,
     RowNormalization,
     RowSoftmax,
     SpreadElementwise,
@@ -122,6 +123,10 @@ def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
     return transposed(launcher, image, batch, size, to_channels_first=False)
 
 
+def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged) -> ir.Value:
+    return ElementwiseLowering.of(operation).lower(launcher)
+
+
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
     {
         ChannelsLast: _channels_last,
@@ -131,7 +136,8 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,
         BatchedAttention: lowered_attention,
-        SpreadElementwise: lambda launcher, operation: ElementwiseLowering.of(operation).lower(launcher),
+        SpreadElementwise: _elementwise,
+        Rearranged: _elementwise,
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),

@@ -20,23 +20,25 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
     kernel: SoftmaxKernel | LayerNormKernel
     if isinstance(operation, RowSoftmax):
         source, parameters = operation.rows, []
+        like = source
         inner = prod(ir.RankedTensorType(source.type).shape[1:])
         shared = SharedRows(operation.length)
         kernel = SoftmaxKernel(inner // operation.length, shared, operation.safe)
     else:
-        found = operation.layer_norm
-        source = found.source
+        found, read = operation.layer_norm, operation.rearrangement
+        source, like = (found.source,) * 2 if read is None else (read.source, read.result)
         parameters = [each for each in (found.scale, found.shift) if each is not None]
         shared = SharedRows(found.length)
         kernel = LayerNormKernel(
-            prod(ir.RankedTensorType(source.type).shape[1:-1]),
+            prod(ir.RankedTensorType(like.type).shape[1:]) // found.length,
             shared,
             found.epsilon,
             found.scale is not None,
             found.shift is not None,
+            None if read is None else read.places,
         )
     by_quads = shared.width == QUAD
     operands = [(each, TensorArgument.of(each, by_quads)) for each in (source, *parameters)]
-    result = TensorArgument.of(source, by_quads)
+    result = TensorArgument.of(like, by_quads)
     threads = WorkgroupThreads(ROW_THREADS)
-    return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(source, 0)})
+    return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(like, 0)})

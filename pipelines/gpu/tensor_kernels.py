@@ -11,6 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
@@ -29,6 +30,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MaxPooling,
     PartialMoments,
     PixelSelection,
+    Rearranged,
     RowNormalization,
     RowSoftmax,
     RowSums,
@@ -47,6 +49,8 @@ _LEAST_SPREAD = 1 << 22
 """Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
 _LEAST_COMPUTED = 1 << 20
 """The same where nothing computed is spread: IREE's code is as fast for what the GPU's caches hold."""
+_LEAST_MOVES = 2
+"""Copies that IREE's code makes of what is rearranged, for one of ours to pay."""
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _TILED = 32
@@ -92,6 +96,22 @@ def _misfit_of_rows(length: int) -> Reason | None:
     return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
 
 
+def _misfit_of_normalization(operation: RowNormalization) -> Reason | None:
+    length, read = operation.layer_norm.length, operation.rearrangement
+    if read is not None and not read.places.keeps(SharedRows(length).width):
+        return f"quads of {read.result.type} are no quads of {read.source.type}"
+    return _misfit_of_rows(length)
+
+
+def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
+    found = operation.rearrangement
+    if not ElementwiseLowering.of(operation).kernel.fits:
+        return f"quads of {found.result.type} are no quads of {found.source.type}"
+    if found.moves < _LEAST_MOVES:
+        return "IREE copies it once, too"
+    return None
+
+
 def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
     problem = operation.product.problem
     sizes = problem.rows, problem.columns, problem.reduction
@@ -112,11 +132,19 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     read = list(zip(lowering.values, lowering.kernel.operands, strict=True))
     images = [value for value, operand in read if operand.dimensions is None]
     known = all(is_known_at_load(value) for value, operand in read if operand.dimensions is not None)
-    if prod(type_.shape) < (_LEAST_COMPUTED if known else _LEAST_SPREAD):
-        return f"{prod(type_.shape)} elements are too few for dispatches of their own"
-    if known and (before := next(filter(None, map(_fused_before, images)), None)) is not None:
-        return f"IREE computes it with the {before.name} before it"
+    if not _saves_copies(operation, lowering):
+        if prod(type_.shape) < (_LEAST_COMPUTED if known else _LEAST_SPREAD):
+            return f"{prod(type_.shape)} elements are too few for dispatches of their own"
+        if known and (before := next(filter(None, map(_fused_before, images)), None)) is not None:
+            return f"IREE computes it with the {before.name} before it"
     return None if lowering.kernel.fits else f"neighbours of {type_} don't read quads of all operands"
+
+
+def _saves_copies(operation: SpreadElementwise, lowering: ElementwiseLowering) -> bool:
+    """Whether the kernel reads in place what IREE would copy several times."""
+    read = zip(operation.operands, lowering.kernel.operands, strict=True)
+    moved = [match_rearrangement(each.value) for each, operand in read if operand.places is not None]
+    return any(each is not None and each.moves >= _LEAST_MOVES for each in moved)
 
 
 def _fused_before(value: ir.Value) -> ir.Operation | None:
@@ -147,7 +175,8 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         RowSums: lambda _: "sums of images of unknown sizes are IREE's on GPUs",
         RowSoftmax: lambda operation: _misfit_of_rows(operation.length),
         ColumnSoftmax: lambda _: "there is no kernel for softmax of columns on GPUs",
-        RowNormalization: lambda operation: _misfit_of_rows(operation.layer_norm.length),
+        RowNormalization: _misfit_of_normalization,
+        Rearranged: _misfit_of_rearranged,
         BatchedProduct: _misfit_of_product,
         Sums: _misfit_of_sums,
         PartialMoments: _misfit_of_sums,

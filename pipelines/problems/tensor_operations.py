@@ -15,6 +15,7 @@ from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.finishing import Finishing
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
+from iree.winograd.passes.match.rearrangement import Rearrangement
 from iree.winograd.passes.match.selected_pixels import PixelTap
 
 from .windows import Windows
@@ -114,6 +115,8 @@ class RowNormalization:
     """Layer normalization of rows. Only the first size may be dynamic."""
 
     layer_norm: LayerNorm
+    rearrangement: Rearrangement | None = None
+    """What the rows are read from in another order, which is that of the result, too."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +161,13 @@ class CombinedMoments:
 
 
 @dataclass(frozen=True)
+class Rearranged:
+    """The elements of a tensor in another order, of static sizes."""
+
+    rearrangement: Rearrangement
+
+
+@dataclass(frozen=True)
 class SpreadElementwise:
     """An elementwise operation, whose operands may be smaller than its result."""
 
@@ -178,6 +188,7 @@ TensorOperation: TypeAlias = (
     | RowSoftmax
     | ColumnSoftmax
     | RowNormalization
+    | Rearranged
     | BatchedProduct
     | BatchedAttention
     | Sums

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.layer_norm import is_normalization, match_layer_norm
+from iree.winograd.passes.match.layer_norm import LayerNorm, is_normalization, match_layer_norm
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.rearrangement import MOVES, REARRANGING, Rearrangement, match_rearrangement
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
@@ -33,6 +37,16 @@ class LowerLayerNorm:
         %y = linalg.generic ins(%s, %shift) { arith.addf } -> tensor<2x197x192xf32>
       becomes
         %y = flow.dispatch @winograd_layer_norm_197x192(%x, %scale, %shift)
+
+    On GPUs rows that are rearranged before, as patches are merged, or behind it, as images are rotated and
+    divided into windows, are read from where they were.
+
+        %y = flow.dispatch @winograd_layer_norm_3136x96(%x, %scale, %shift) -> tensor<1x56x56x96xf32>
+        %r = tensor.concat dim(1) of slices of %y : tensor<1x53x56x96xf32>, tensor<1x3x56x96xf32>
+        %e = tensor.expand_shape %r : tensor<1x56x56x96xf32> into tensor<1x8x7x8x7x96xf32>
+        %w = linalg.transpose ins(%e) permutation = [0, 1, 3, 2, 4, 5]
+      becomes
+        %w = flow.dispatch @winograd_layer_norm_3136x96(%x, %scale, %shift) -> tensor<1x8x8x7x7x96xf32>
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -45,10 +59,43 @@ class LowerLayerNorm:
 
 def _lower(normalization: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     layer_norm = match_layer_norm(normalization)
-    if layer_norm is None or backend.misfit(RowNormalization(layer_norm)) is not None:
+    if layer_norm is None:
         return
-    last = layer_norm.last
+    forms = [(form, result) for form, result in _forms(layer_norm) if backend.misfit(form) is None]
+    if not forms:
+        return
+    form, result = forms[0]
+    last = result.owner.operation
     with last.location, ir.InsertionPoint(last):
-        rows = lowering.compute(RowNormalization(layer_norm))
-    last.results[0].replace_all_uses_with(rows)
+        rows = lowering.compute(form)
+    result.replace_all_uses_with(rows)
     erase_if_unused([last])
+
+
+def _forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Value]]:
+    """What may be computed, the best first, and the value that it is."""
+    normalized = layer_norm.last.results[0]
+    if (behind := _rearranged_behind(layer_norm)) is not None:
+        yield RowNormalization(layer_norm, replace(behind, source=layer_norm.source)), behind.result
+    before = match_rearrangement(layer_norm.source)
+    if before is not None and not before.places.is_identity:
+        yield RowNormalization(layer_norm, before), normalized
+    yield RowNormalization(layer_norm), normalized
+
+
+def _rearranged_behind(layer_norm: LayerNorm) -> Rearrangement | None:
+    """The last order of its rows, as wholes, that is made of nothing else; None where it is read before."""
+    normalized = layer_norm.last.results[0]
+    found: list[Rearrangement] = []
+    pending = [normalized]
+    while pending:
+        users = {use.owner.operation for use in pending.pop().uses}
+        results = [each.results[0] for each in users if each.name in REARRANGING]
+        orders = [match_rearrangement(each) for each in results if each.owner.name in MOVES]
+        found += [each for each in orders if each is not None and each.source == normalized]
+        pending += results
+    if not found:
+        return None
+    last = max(found, key=lambda each: len(each.operations))
+    is_only = {use.owner.operation for use in normalized.uses} <= set(last.operations)
+    return last if is_only and last.places.keeps(layer_norm.length) else None

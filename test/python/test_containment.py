@@ -80,8 +80,10 @@ FOR_GPUS = (
     "winograd-drop-unit-batch",
     "winograd-lower-elementwise",
     "winograd-insert-phases",
+    "winograd-copy-rearranged",
 )
-"""Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py` of GPUs."""
+"""Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py` of GPUs, and
+`test_rearranged.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_GPUS,

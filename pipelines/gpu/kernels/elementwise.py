@@ -1,4 +1,4 @@
-"""The GPU kernel of elementwise operations on images, and on what is spread over them, such as scales."""
+"""The GPU kernel of elementwise operations on images in any order, and on what is spread over them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.places import Places
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.places import source_place
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id
-
-from .channel_range import ChannelRange
 
 ELEMENTWISE_THREADS = 256
 _MOST_HELD = 4
@@ -28,8 +28,8 @@ class SpreadOperand:
 
     dimensions: tuple[int | None, ...] | None
     """Those of the result by which its own are read, None for a first element; None for the same place."""
-    channels: ChannelRange | None = None
-    """Those of a larger tensor that the same place is in; None for a tensor of its own."""
+    places: Places | None = None
+    """Of the elements at the same places in a tensor; None for one that has them in this order."""
 
     def holds(self, dimension: int) -> bool:
         """Whether it has an element for each of the result's `dimension`."""
@@ -43,16 +43,20 @@ class ElementwiseKernel:
     extents: tuple[int, ...]
     """Of the result."""
     operands: tuple[SpreadOperand, ...]
-    function: VectorFunction
+    function: VectorFunction | None
+    """None for the only operand as it is."""
 
     @property
     def name(self) -> str:
-        return f"winograd_elementwise_{'x'.join(map(str, self.extents))}"
+        kind = "rearranged" if self.function is None else "elementwise"
+        return f"winograd_{kind}_{'x'.join(map(str, self.extents))}"
 
     @property
     def fits(self) -> bool:
         """Whether quads of the result read quads, or one element, of each operand."""
-        spread = [each for each in self.operands if each.dimensions is not None or each.channels is not None]
+        if any(each.places is not None and not each.places.keeps(QUAD) for each in self.operands):
+            return False
+        spread = [each for each in self.operands if each.dimensions is not None]
         last = len(self.extents) - 1
         if any(each.holds(last) for each in spread):
             return self.extents[last] % QUAD == 0
@@ -79,7 +83,8 @@ class ElementwiseKernel:
         places = [number * QUAD for number in numbers]
         loaded = [self._loaded(operands, place) for place in places]
         for place, elements, exists in zip(places, loaded, exist, strict=True):
-            output.store(self.function.emit(elements), place, exists)
+            result = elements[0] if self.function is None else self.function.emit(elements)
+            output.store(result, place, exists)
 
     @property
     def _block(self) -> int:
@@ -98,9 +103,8 @@ class ElementwiseKernel:
             if operand.dimensions is not None:
                 indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
                 offset = buffer.offset(indices)
-            elif operand.channels is not None:
-                channels, own = operand.channels, self.extents[-1]
-                offset = place // own * channels.row + place % own + channels.first
+            elif operand.places is not None:
+                offset = source_place(operand.places, place)
             if self.reads_quads(operand):
                 loaded.append(buffer.load(offset))
             else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, math
+from iree.winograd.passes.match.places import Places
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.places import source_place
 from iree.winograd.pipelines.emission.vectors import constant_like
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
-from .rows import SharedRows, row_memory
+from .rows import PlacedRow, SharedRows, row_memory
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class LayerNormKernel:
     """Whether there is a factor for each element of a row."""
     shifted: bool
     """Whether there is an addend for each element of a row."""
+    places: Places | None
+    """Those of the source that the elements of rows are read from; None where they have their order."""
 
     @property
     def name(self) -> str:
@@ -46,7 +50,7 @@ class LayerNormKernel:
         *parameters, output = parameters_and_output
         row = self.shared.place(work, work.sizes.batch * self.rows)
         for_mean, for_variance = row_memory(2, source.computed)
-        values = row.load(source, row.number * self.shared.length)
+        values = self._load(row, source)
         scales = row.load(parameters[0], Index(0)) if self.scaled else None
         shifts = row.load(parameters[-1], Index(0)) if self.shifted else None
         length = self.shared.length
@@ -63,3 +67,12 @@ class LayerNormKernel:
         if shifts is not None:
             results = [arith.addf(*each) for each in zip(results, shifts, strict=True)]
         row.store(results, output)
+
+    def _load(self, row: PlacedRow, source: GlobalBuffer) -> list[ir.Value]:
+        """This thread's share of its row."""
+        begin, places = row.number * self.shared.length, self.places
+        if places is None:
+            return row.load(source, begin)
+        if places.keeps(self.shared.length):
+            return row.load(source, source_place(places, begin))
+        return row.load(source, begin, lambda place: source_place(places, place))

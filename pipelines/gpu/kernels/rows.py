@@ -88,9 +88,14 @@ class PlacedRow:
             columns.append((column.minimum(shared.length - shared.width), within))
         return columns
 
-    def load(self, source: GlobalBuffer, begin: Index) -> list[ir.Value]:
-        """This thread's share of what lies from `begin` on; behind a row's end some of its elements again."""
-        return [self._load(source, begin + column) for column, _ in self.columns()]
+    def load(
+        self, source: GlobalBuffer, begin: Index, place_of: Callable[[Index], Index] = lambda place: place
+    ) -> list[ir.Value]:
+        """This thread's share of what is from `begin` on; behind a row's end some of its elements again.
+
+        `place_of` gives the place in memory of the first element of a load.
+        """
+        return [self._load(source, place_of(begin + column)) for column, _ in self.columns()]
 
     def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
         return source.load_scalar(place) if self.shared.width == 1 else source.load(place)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from orders import merged, rotated, windows
 from softmax_program import program
 from torch import nn
 from wide import wide
@@ -97,6 +98,37 @@ def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(
         assert (lost == 0).all() if safe else np.isnan(lost).all()
         kept = [0, 2]
         np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(33))
+
+
+class Ordered(nn.Module):
+    """Layer normalization of rows that are windows behind it, and of those that were patches before."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.row, self.merged = (
+            nn.LayerNorm(each, elementwise_affine=False) for each in (length, 4 * length)
+        )
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return windows(rotated(self.row(x), -3)), self.merged(merged(x))
+
+
+@pytest.mark.parametrize("length", [20, *wide([17])])
+def test_rows_in_another_order(length: int, gpu_target: str, gpu_device: str) -> None:
+    x = np.random.default_rng(0).uniform(95, 105, (2, 8, 12, length)).astype(np.float32)
+    imported = iree.winograd.import_torch(Ordered(length).eval(), torch.from_numpy(x))
+    compiled = compile(imported, target=gpu_target, strict=True)
+    # Nothing is copied by itself but patches whose quads are none of the image.
+    assert b"slow_memcpy" not in bytes(compiled)
+    assert (b"transpose" in bytes(compiled)) == (length % 4 > 0)
+    behind, before = map(np.asarray, iree.winograd.load(compiled, gpu_device)(x))
+    one, zero = np.ones(1, np.float32), np.zeros(1, np.float32)
+    exact, bound = (
+        windows(rotated(torch.from_numpy(each), -3)).numpy() for each in layer_norm_bound(x, one, zero)
+    )
+    assert (np.abs(behind - exact) <= bound).all()
+    exact, bound = layer_norm_bound(merged(torch.from_numpy(x)).numpy(), one, zero)
+    assert (np.abs(before - exact) <= bound).all()
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))

@@ -1,0 +1,88 @@
+"""Have kernels of this project copy at once what IREE would copy several times to rearrange it."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect import ops
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.navigation import only_user, transforms, walk
+from iree.winograd.passes.match.rearrangement import MOVES, Rearrangement, match_rearrangement
+from iree.winograd.passes.rewrite.erasure import erase_if_unused
+
+from ..backends.backend import Backend, Lowering
+from ..backends.module_backend import supported_backend
+from ..problems.tensor_operations import Rearranged
+
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
+@register_pass("winograd-copy-rearranged")
+class CopyRearranged:
+    """Have kernels of this project copy at once what IREE would copy several times, on GPUs.
+
+    Images are divided into patches, and these are put together again, by transpositions of images that are
+    channels first by themselves; images whose layout was changed are transposed before and behind it.
+    Images are rotated by two copies along each dimension. IREE has a dispatch for each. Together they are
+    one order of the elements, in which neighbours are mostly neighbours still: a kernel reads each quad from
+    where it was. Rewritten is what is f32, of static sizes, copied twice or more, and keeps quads together;
+    what elementwise operations read `winograd-lower-elementwise` has read in place.
+
+        %a = linalg.transpose ins(%x : tensor<32x32x32x64xf32>) permutation = [0, 3, 1, 2]
+        %e = tensor.expand_shape %a : tensor<32x64x32x32xf32> into tensor<32x64x16x2x16x2xf32>
+        %b = linalg.transpose ins(%e) permutation = [0, 1, 2, 4, 3, 5]
+        %c = tensor.collapse_shape %b : tensor<32x64x16x16x2x2xf32> into tensor<32x64x256x4xf32>
+        %d = linalg.transpose ins(%c) permutation = [0, 3, 2, 1]
+      becomes
+        %d = flow.dispatch @winograd_rearranged_32x4x256x64(%x)
+
+    A program without convolutions that were taken stays as it is.
+    """
+
+    def run(self, module: ir.Operation) -> None:
+        if not transforms(module, ops.OutputTransformOp) or (backend := supported_backend(module)) is None:
+            return
+        lowering = backend.lowering(module)
+        rewrite_each(
+            "rearrangement",
+            _copied_often(module, backend),
+            lambda each: _copy(each, lowering),
+            operation_of=lambda each: each.operations[0],
+        )
+
+
+def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]:
+    """What kernels are to copy, none of it a part of another."""
+    found: list[Rearrangement] = []
+    parts: set[ir.Operation] = set()
+    # Backwards: what is made of others comes before these.
+    for move in [each for each in walk(module) if each.name in MOVES][::-1]:
+        result = move.results[0]
+        if move in parts or str(ir.RankedTensorType(result.type).element_type) != "f32":
+            continue
+        rearrangement = match_rearrangement(result)
+        if rearrangement is None or is_known_at_load(rearrangement.source):
+            continue
+        if backend.misfit(Rearranged(rearrangement)) is None:
+            parts |= set(rearrangement.operations)
+            if not _is_read_elementwise(result):
+                found.append(rearrangement)
+    return found
+
+
+def _copy(rearrangement: Rearrangement, lowering: Lowering) -> None:
+    last = rearrangement.operations[0]
+    with last.location, ir.InsertionPoint(last):
+        copied = lowering.compute(Rearranged(rearrangement))
+    rearrangement.result.replace_all_uses_with(copied)
+    erase_if_unused([last])
+
+
+def _is_read_elementwise(result: ir.Value) -> bool:
+    """Whether nothing else than an elementwise operation reads it."""
+    user = only_user(result)
+    while user is not None and user.name in _RESHAPES:
+        user = only_user(user.results[0])
+    return user is not None and isinstance(match_elementwise(user), Elementwise)

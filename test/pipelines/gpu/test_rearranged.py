@@ -1,0 +1,64 @@
+"""Images in another order: rotations, windows and patches, copied at once or read where they were."""
+
+from __future__ import annotations
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.compiling.program import compile
+from orders import patches, rotated, whole
+from torch import nn
+from wide import wide
+
+
+class Orders(nn.Module):
+    """Orders of images beside a convolution, for which there are kernels."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 4, 1)
+
+    def forward(self, image: torch.Tensor, x: torch.Tensor, parts: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Pixels by their place in patches, an image that is rotated, a sum with one that was divided."""
+        _, height, width, _ = x.shape
+        total = torch.relu(x - rotated(whole(parts, height, width), 1))
+        return patches(x), rotated(x, -2), total, self.convolution(image)
+
+
+def arguments(channels: int) -> list[torch.Tensor]:
+    generator = np.random.default_rng(0)
+    shapes = (1, 3, 8, 8), (2, 12, 8, channels), (12, 16, channels)
+    return [torch.from_numpy(generator.standard_normal(shape, np.float32)) for shape in shapes]
+
+
+def check(target: str, device: str, channels: int) -> bytes:
+    """Checks the results, which are exact or rounded once; gives the program."""
+    model, given = Orders().eval(), arguments(channels)
+    program = bytes(compile(iree.winograd.import_torch(model, *given), target=target, strict=True))
+    *results, _ = iree.winograd.load(program, device)(*(each.numpy() for each in given))
+    *expected, _ = model(*given)
+    for result, exact in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(np.asarray(result), exact.numpy())
+    return program
+
+
+def test_orders_are_those_of_their_definition(gpu_target: str, gpu_device: str) -> None:
+    program = check(gpu_target, gpu_device, 20)
+    # Both copies are kernels, and the sum reads windows where they are.
+    for name in (b"rearranged_2x4x24x20", b"rearranged_2x12x8x20", b"elementwise_2x12x8x20"):
+        assert b"winograd_" + name in program
+    assert b"slow_memcpy" not in program
+
+
+@pytest.mark.parametrize("channels", wide([6]))
+def test_quads_that_are_not_kept_together_are_left(channels: int, gpu_target: str, gpu_device: str) -> None:
+    program = check(gpu_target, gpu_device, channels)
+    # Rows are rotated by a kernel, as they are whole quads.
+    assert b"rearranged_2x4x24x6" not in program and b"rearranged_2x12x8x6" in program
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
+def test_orders_compile_for_all_targets(target: str) -> None:
+    imported = iree.winograd.import_torch(Orders().eval(), *arguments(20))
+    assert b"winograd_rearranged" in bytes(compile(imported, target=target, strict=True))
