@@ -7,9 +7,9 @@
 Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-overhead"`),
 with those in fp16 too, channels last and with cuDNN's own search. With `--types f16` or `bf16` the network is
 of that type in all tools, and `eager_error` is that of torch in it. Each network, batch and type has its own
-process. These compile side by side; what they time they time in turns, one process at once, on a GPU that
-was kept busy before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of
-its kernels, of which those that take most of a call are listed.
+process, on one of the `--gpus`. These compile side by side. When all have, the host does nothing else but to
+time them, one at once on each GPU, which is kept busy before. Milliseconds are of a call that waits for its
+end, of one of several in a chain, and of its kernels, of which those that take most of a call are listed.
 Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
 backend leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
 that the output already has are skipped, so that a run can be continued.
@@ -21,11 +21,14 @@ import argparse
 import contextlib
 import copy
 import fcntl
+import gc
 import math
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -38,7 +41,7 @@ from benchmarks.compile_contenders import (
     keep_inductors_cache_in,
     keep_our_cache_in,
 )
-from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
+from benchmarks.isolation import Conversation, answer_task, questions, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved
 from benchmarks.torch_compile_zoo import largest_error
@@ -63,7 +66,7 @@ _BUSY_SECONDS = 0.4
 
 @dataclass(frozen=True)
 class Task:
-    """A network to call with a batch, and the folder of all processes, in which theirs are and the lock."""
+    """A network to call with a batch on a GPU, whose processes share the lock in `folder`."""
 
     network: str
     batch: int
@@ -73,6 +76,7 @@ class Task:
     rounds: int
     burst_seconds: float
     folder: str
+    gpu: int = 0
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,8 @@ class _Row:
     facts: dict[str, Any]
     tools: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def tell(self) -> None:
-        tell({**self.facts, "tools": self.tools})
+    def tell(self, *, is_done: bool = False) -> None:
+        tell({"row": {**self.facts, "tools": self.tools}, "is_done": is_done})
 
 
 def main() -> None:
@@ -131,8 +135,9 @@ def main() -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")
-    parser.add_argument("--jobs", type=int, default=1, help="processes at once, at most one per core")
-    parser.add_argument("--limit", type=float, default=300, help="seconds for a network and batch")
+    parser.add_argument("--jobs", type=int, default=1, help="that compile at once, at most one per core")
+    parser.add_argument("--gpus", type=int, default=1, help="that networks are divided between")
+    parser.add_argument("--limit", type=float, default=300, help="seconds to compile a network and batch")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -146,31 +151,77 @@ def main() -> None:
         for batch in of_network[turn : turn + 1]
         for type_ in options.types
     }
-    with tempfile.TemporaryDirectory() as folder:
-
-        def call(subject: str, processors: frozenset[int]) -> None:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        tasks: dict[str, Task] = {}
+        for number, subject in enumerate(each for each in subjects if each not in results.rows):
             network, batch, type_ = subjects[subject]
-            task = Task(
-                network, batch, type_, options.tools, options.device, options.rounds, options.burst, folder
-            )
-            row = {"network": network, "batch": batch, "type": type_, **_row(task, options.limit, processors)}
-            results.add(subject, row)
-            print(f"{subject}: {_summary(row)}", flush=True)
+            gpu = number % options.gpus
+            of_gpu = str(Path(folder, str(gpu)))
+            rest = (options.tools, options.device, options.rounds, options.burst, of_gpu, gpu)
+            tasks[subject] = Task(network, batch, type_, *rest)
+        compiled: dict[str, _Compiled] = {}
 
-        side_by_side(
-            [subject for subject in subjects if subject not in results.rows],
-            call,
-            jobs=options.jobs,
-            seconds=options.budget,
-        )
+        def compile(subject: str, processors: frozenset[int]) -> None:
+            compiled[subject] = stack.enter_context(_Compiled(tasks[subject], processors, options.limit))
+            print(f"{subject}: {_summary(compiled[subject].row)}", flush=True)
+
+        def measure(gpu: int) -> None:
+            for subject in (each for each, task in tasks.items() if task.gpu == gpu and each in compiled):
+                row = compiled[subject].timed()
+                results.add(subject, row)
+                print(f"{subject}: {_summary(row)}", flush=True)
+
+        side_by_side(tasks, compile, jobs=options.jobs, seconds=options.budget)
+        with ThreadPoolExecutor(options.gpus) as pool:
+            for finished in [pool.submit(measure, gpu) for gpu in range(options.gpus)]:
+                finished.result()
     print("\n".join(called_networks([{TITLE: results.rows}])))
 
 
-def _row(task: Task, seconds: float, processors: frozenset[int]) -> dict[str, Any]:
-    limits = Limits(seconds, processors=processors)
-    outcome = run_isolated("benchmarks.gpu_networks", asdict(task), limits=limits)
-    *_, row = [{}, *outcome.messages]
-    return row if outcome.failure is None else {**row, "failure": outcome.failure}
+class _Compiled:
+    """A network in a process of its own that has compiled it, or failed to in so many `seconds`."""
+
+    def __init__(self, task: Task, processors: frozenset[int], seconds: float) -> None:
+        self._task = task
+        self._conversation = Conversation(
+            "benchmarks.gpu_networks",
+            asdict(task),
+            processors=processors,
+            variables={"CUDA_VISIBLE_DEVICES": str(task.gpu)} if task.device == "cuda" else {},
+        )
+        self.row: dict[str, Any] = {"network": task.network, "batch": task.batch, "type": task.type}
+        limit = threading.Timer(seconds, self._conversation.end)
+        limit.start()
+        self._hear(self._conversation.answer)
+        if not limit.is_alive():
+            self.row["failure"] = f"took more than {seconds:.0f} s to compile"
+        limit.cancel()
+
+    def __enter__(self) -> _Compiled:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._conversation.end()
+
+    def timed(self) -> dict[str, Any]:
+        """The row, with times unless something failed before."""
+        if "failure" not in self.row:
+            self._hear(lambda: self._conversation.ask({}))
+        self._conversation.end()
+        return self.row
+
+    def _hear(self, first: Callable[[], dict[str, Any]]) -> None:
+        """Take what the process tells, until it is done with what it was asked for."""
+        hear = first
+        try:
+            while True:
+                answer = hear()
+                hear = self._conversation.answer
+                self.row |= answer["row"]
+                if answer["is_done"]:
+                    return
+        except EOFError as error:
+            self.row["failure"] = str(error)
 
 
 def _summary(row: Mapping[str, Any]) -> str:
@@ -186,6 +237,7 @@ def _summary(row: Mapping[str, Any]) -> str:
 
 
 def _work(task: Task) -> None:
+    Path(task.folder).mkdir(exist_ok=True)
     own = str(Path(task.folder, f"{task.network}-{task.batch}-{task.type}"))
     keep_our_cache_in(own)
     keep_inductors_cache_in(own, INDUCTOR)
@@ -229,7 +281,20 @@ def _work(task: Task) -> None:
                 row.facts["left"] = left
         row.tell()
     del exact
-    _time(task, runs, row)
+    _free(task.device)
+    row.tell(is_done=True)
+    for _ in questions():
+        _time(task, runs, row)
+        row.tell(is_done=True)
+
+
+def _free(device: str) -> None:
+    """Leave the other networks what this one doesn't use of the memory that it has."""
+    import torch
+
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
 
 
 def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[[], Any]:
@@ -268,21 +333,20 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
         run()
         wait()
 
-    with alone(task.folder, task.device):
-        keep_busy(task.device)
-        for fact, call, count in (("milliseconds", one, 1), ("chained", several, _CHAINED)):
-            timings = time_interleaved(
-                [Contender(name, partial(call, run)) for name, run in runs.items()],
-                rounds=task.rounds,
-                burst_seconds=task.burst_seconds,
-            )
-            for name, timing in timings.items():
-                row.tools[name][fact] = 1e3 * timing.median / count
+    keep_busy(task.device)
+    for fact, call, count in (("milliseconds", one, 1), ("chained", several, _CHAINED)):
+        timings = time_interleaved(
+            [Contender(name, partial(call, run)) for name, run in runs.items()],
+            rounds=task.rounds,
+            burst_seconds=task.burst_seconds,
+        )
+        for name, timing in timings.items():
+            row.tools[name][fact] = 1e3 * timing.median / count
+        row.tell()
+    if task.device == "cuda":
+        for name, run in runs.items():
+            row.tools[name].update(_kernels(run))
             row.tell()
-        if task.device == "cuda":
-            for name, run in runs.items():
-                row.tools[name].update(_kernels(run))
-                row.tell()
 
 
 def _kernels(run: Callable[[], Any]) -> dict[str, Any]:
@@ -299,7 +363,7 @@ def _kernels(run: Callable[[], Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def alone(folder: str, device: str) -> Iterator[None]:
-    """While no other process of a run, which share the folder, does anything but to compile."""
+    """While no other process that shares the folder does anything but to compile."""
     with Path(folder, "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

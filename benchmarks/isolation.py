@@ -14,10 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from iree.winograd.pipelines.machines.host import one_processor_per_core
@@ -69,16 +69,27 @@ def run_isolated(
 class Conversation:
     """A process of `python -m MODULE TASK` that is asked for one thing after the other.
 
-    It tells something when it is ready, and then for each `ask`: its work goes through `questions`.
+    It tells something when it is ready, and then for each `ask`: its work goes through `questions`. It is set
+    to so many threads, stays on `processors`, and has further environment `variables`.
     """
 
-    def __init__(self, module: str, task: dict[str, Any], *, threads: int = 1) -> None:
+    def __init__(
+        self,
+        module: str,
+        task: dict[str, Any],
+        *,
+        threads: int = 1,
+        processors: frozenset[int] | None = None,
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        limits = Limits(processors=processors)
         self._process = subprocess.Popen(
             _command(module, task),
-            env=_environment(threads),
+            env={**_environment(threads), **variables},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=lambda: _apply(limits),
         )
 
     def __enter__(self) -> Self:
@@ -87,8 +98,12 @@ class Conversation:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Kill the process: who waits for an answer gets none."""
         self._process.kill()
-        self._process.communicate()
+        self._process.wait()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """What the process tells of a question. Raises EOFError when it has ended."""
