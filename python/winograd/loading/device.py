@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +45,7 @@ _MALLOC_TRIM_THRESHOLD = -1
 _MALLOC_MMAP_THRESHOLD = -3
 
 _HOST_MEMORY = int(runtime.MemoryType.DEVICE_LOCAL) | int(runtime.MemoryType.HOST_VISIBLE)
+_ANY_USE = int(runtime.BufferUsage.DEFAULT)
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,11 @@ class Device:
         results = runtime.VmVariantList(1)
         call = CALLS.begin()
         try:
-            with self.caller.applied():
+            if self.caller is CallerScheduling.UNCHANGED:
                 context.invoke(function, arguments, results)
+            else:
+                with self.caller.applied():
+                    context.invoke(function, arguments, results)
         finally:
             CALLS.end(call)
         return results
@@ -102,7 +106,7 @@ class Device:
         alignment; in host memory only.
         """
         buffer = self.hal.allocator.import_host_allocation(
-            array, memory_type=_HOST_MEMORY, allowed_usage=int(runtime.BufferUsage.DEFAULT)
+            array, memory_type=_HOST_MEMORY, allowed_usage=_ANY_USE
         )
         return runtime.HalBufferView(buffer, array.shape, _number(array, element_type))
 
@@ -120,7 +124,7 @@ class Device:
         source = view.get_buffer()
         target = self.hal.allocator.allocate_buffer(
             memory_type=int(runtime.MemoryType.DEVICE_LOCAL),
-            allowed_usage=int(runtime.BufferUsage.DEFAULT),
+            allowed_usage=_ANY_USE,
             allocation_size=source.byte_length(),
         )
         self._copy(source, target)
@@ -154,8 +158,6 @@ class BorrowedArrays:
 
     def __init__(self) -> None:
         self._borrowed: list[weakref.ref[npt.NDArray[Any]]] = []
-        # Weak references may call `put` at any time.
-        self._returned: queue.SimpleQueue[object] = queue.SimpleQueue()
 
     def borrow(self, device: Device, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime on the memory of `array`, which lives as long as the buffer."""
@@ -171,6 +173,11 @@ class BorrowedArrays:
             if view.element_type == number
             else runtime.HalBufferView(view.get_buffer(), array.shape, number)
         )
+
+    @cached_property
+    def _returned(self) -> queue.SimpleQueue[object]:
+        # Weak references may call `put` at any time.
+        return queue.SimpleQueue()
 
     def wait(self) -> None:
         """Return when the device uses none of the arrays any more; all buffer views have to be gone."""

@@ -98,6 +98,21 @@ class TensorParameter(Parameter):
         self._static_shape = None if None in signature.shape else signature.shape
         self._types = types_of_mlir(signature.element_type)
         self._by_memory = {each.memory: each for each in self._types}
+        self._plain = next((each for each in self._types if not each.is_extension), None)
+
+    def take(self, function: str, argument: Any) -> HostArray:
+        # What most calls give is taken as it is. Code between kernels is out of caches: the less, the better.
+        plain = self._plain
+        if (
+            type(argument) is np.ndarray
+            and plain is not None
+            and argument.dtype is plain.memory
+            and argument.flags.c_contiguous
+        ):
+            array = HostArray(argument, plain)
+            if self._fits(array):
+                return array
+        return super().take(function, argument)
 
     def _typed(self, array: npt.NDArray[Any]) -> HostArray | None:
         known = self._by_memory.get(array.dtype)
@@ -144,6 +159,8 @@ def by_position(
     if inputs is None:
         if keywords:
             raise CallError(f"{function} doesn't say what its arguments are called: give them by position")
+        return arguments
+    if not keywords and len(arguments) == len(inputs):
         return arguments
     names = [each.name for each in inputs]
     for keyword in keywords:

@@ -260,7 +260,8 @@ class LoadedFunction:
         """
         inputs = None if self.signature is None else self.signature.inputs
         given = by_position(self.name, inputs, arguments, keywords)
-        if not self.device.in_host_memory and any(map(is_on_cuda, given)):
+        device = self.device
+        if not device.in_host_memory and any(map(is_on_cuda, given)):
             return self._on_gpu(given)
         parameters: Sequence[Parameter] = self._parameters
         if inputs is None:
@@ -270,13 +271,14 @@ class LoadedFunction:
         ]
         borrowed = BorrowedArrays()
         try:
-            results = self._run(taken, borrowed)
+            results = self._run(device, taken, borrowed)
         except RUNTIME_ERRORS as error:
             raise CallError(f"{self.name} failed: {error}") from error
         borrowed.wait()
         convert = Result.torch if has_tensor(given) else Result.numpy
-        converted = [convert(result) for result in results]
-        return converted[0] if len(converted) == 1 else tuple(converted)
+        if len(results) == 1:
+            return convert(results[0])
+        return tuple(map(convert, results))
 
     @cached_property
     def _on_gpu(self) -> GpuCalls:
@@ -313,45 +315,60 @@ class LoadedFunction:
         """Whether the program writes nothing to the memory of an argument; False where it doesn't say."""
         return index in self._read_only
 
-    def _run(self, arguments: Sequence[HostArray], borrowed: BorrowedArrays) -> list[Result]:
-        views = [self._import(index, *argument, borrowed) for index, argument in enumerate(arguments)]
-        outputs = self.invoke(views)
-        results: list[Result] = []
-        for index in range(outputs.size):
-            taken = (*arguments, *(result.array for result in results))
-            results.append(self._export(outputs, index, taken))
+    def _run(
+        self, device: Device, arguments: Sequence[HostArray], borrowed: BorrowedArrays
+    ) -> Sequence[Result]:
+        views = [self._import(device, index, *each, borrowed) for index, each in enumerate(arguments)]
+        outputs = self._context.invoke(self._function, views)
+        results = [self._export(device, outputs, index) for index in range(outputs.size)]
+        if not device.in_host_memory:
+            return results
+        # A program may return an argument, or a result twice, but a caller expects memory of his own.
+        taken = [argument.memory for argument in arguments]
+        for index, result in enumerate(results):
+            memory, element_type = result.array
+            for other in taken:
+                if np.may_share_memory(memory, other):
+                    results[index] = Result(HostArray(memory.copy(), element_type))
+                    break
+            taken.append(memory)
         return results
 
     def _import(
-        self, index: int, array: npt.NDArray[Any], element_type: ElementType, borrowed: BorrowedArrays
+        self,
+        device: Device,
+        index: int,
+        array: npt.NDArray[Any],
+        element_type: ElementType,
+        borrowed: BorrowedArrays,
     ) -> Any:
+        flags = array.flags
         # The strides of an array without elements are those of no dense one.
-        if not self.device.in_host_memory or not array.flags.writeable or array.size == 0:
-            return self.device.copy_from_host(array, element_type)
+        if not device.in_host_memory or not flags.writeable or array.size == 0:
+            return device.copy_from_host(array, element_type)
+        is_read_only = index in self._read_only
+        # On the calling thread all that a call has begun ends with it.
+        if is_read_only and device.workers == 0 and index in self._unaligned and flags.aligned:
+            return device.import_in_place(array, element_type)
         is_aligned = array.__array_interface__["data"][0] % BUFFER_ALIGNMENT == 0
         if index in self._storage and is_aligned:
-            return self.device.import_in_place(array, element_type)
-        if index not in self._read_only:
-            return self.device.copy_from_host(array, element_type)
+            return device.import_in_place(array, element_type)
+        if not is_read_only:
+            return device.copy_from_host(array, element_type)
         if is_aligned:
-            return borrowed.borrow(self.device, array, element_type)
-        if index in self._unaligned and array.flags.aligned:
-            return self.device.import_in_place(array, element_type)
-        return self.device.copy_from_host(array, element_type)
+            return borrowed.borrow(device, array, element_type)
+        if index in self._unaligned and flags.aligned:
+            return device.import_in_place(array, element_type)
+        return device.copy_from_host(array, element_type)
 
-    def _export(self, outputs: Any, index: int, others: Sequence[HostArray]) -> Result:
+    def _export(self, device: Device, outputs: Any, index: int) -> Result:
         view = outputs.get_as_object(index, runtime.HalBufferView)
         element_type = type_of_hal(view.element_type)
         if element_type is None:
             raise CallError(f"result {index} of {self.name} has elements that numpy has no type for")
-        if not self.device.in_host_memory:
-            return Result(HostArray(self.device.copy_to_host(view, element_type.memory), element_type))
-        result = mapped(self.device.hal, view, element_type)
-        memory = result.array.memory
-        # A program may return an argument, or a result twice, but a caller expects memory of his own.
-        if any(np.may_share_memory(memory, other.memory) for other in others):
-            return Result(HostArray(memory.copy(), element_type))
-        return result
+        if not device.in_host_memory:
+            return Result(HostArray(device.copy_to_host(view, element_type.memory), element_type))
+        return mapped(device.hal, view, element_type)
 
 
 def _public_functions(module: Any) -> Iterator[tuple[str, Any]]:
