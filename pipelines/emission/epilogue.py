@@ -48,13 +48,29 @@ class VectorEpilogue:
         left out.
         """
         width = ir.VectorType(accumulated.type).shape[0]
+        return self.applied(accumulated, self.load(image, position, channel, width, lanes))
+
+    def load(
+        self,
+        image: Index,
+        position: tuple[Index, ...],
+        channel: Index,
+        width: int,
+        lanes: LaneMask | None = None,
+    ) -> list[ir.Value]:
+        """What `emit` reads for `width` channels there, a vector of each operand."""
+        return [
+            load_operand(
+                operand, indexing_map, self._indices(indexing_map, image, position, channel), width, lanes
+            )
+            for operand, indexing_map in zip(self.operands, self.transform.indexing_maps, strict=True)
+        ]
+
+    def applied(self, accumulated: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        """The finished outputs by what was loaded for them."""
         body = self.transform.body
-        values: dict[ir.Value, ir.Value] = {body.arguments[0]: accumulated}
-        for argument, operand, indexing_map in zip(
-            list(body.arguments)[1:], self.operands, self.transform.indexing_maps, strict=True
-        ):
-            indices = self._indices(indexing_map, image, position, channel)
-            values[argument] = load_operand(operand, indexing_map, indices, width, lanes)
+        values = dict(zip(body.arguments, [accumulated, *loaded], strict=True))
+        width = ir.VectorType(accumulated.type).shape[0]
         return emit_body(body, values, width, self.numbers, self.fused_multiply_add)
 
     @property

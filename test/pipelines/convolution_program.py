@@ -99,6 +99,8 @@ class Program:
     """Whether the program's image is channels first; its convolution is channels last."""
     output_channels_first: bool = False
     """The same of its result."""
+    adds_image: bool = False
+    """Whether the image is added to the sums, as residual networks do; it has as many pixels and channels."""
     schedule: Schedule | None = None
     """The default one where it is None."""
 
@@ -118,6 +120,8 @@ class Program:
             parts.append("input-channels-first")
         if self.output_channels_first:
             parts.append("output-channels-first")
+        if self.adds_image:
+            parts.append("adds-image")
         if self.schedule is not None:
             parts.append("scheduled")
         if self.activation != "relu":
@@ -182,6 +186,16 @@ class Program:
             to_first = [0, self.rank + 1, *range(1, self.rank + 1)]
             written = _transposed("%result", "%outputs", output, result, dynamic, to_first)
         outputs = "%outputs" if self.output_channels_first else "%result"
+        maps, operands, types, elements = [identity, along_channels], "%sums, %bias", f"{output}, {bias}", ""
+        added = "%biased = arith.addf %accumulated, %bias_element : f32"
+        if self.adds_image:
+            maps.insert(1, identity)
+            operands, types = "%sums, %image, %bias", f"{output}, {image}, {bias}"
+            elements = "%image_element: f32, "
+            added = (
+                "%joined = arith.addf %accumulated, %image_element : f32\n"
+                "    %biased = arith.addf %joined, %bias_element : f32"
+            )
         arguments = f"{read_from}: {given}, %bias: {bias}" + (
             "" if filters is not None else f", %filter: {weights}"
         )
@@ -207,10 +221,10 @@ func.func @{name}({arguments}) -> {result} {{
   %zeros = linalg.fill ins(%zero : f32) outs(%empty : {output}) -> {output}
   {self._convolution(padded, weights, output)}
   {outputs} = linalg.generic {{
-    indexing_maps = [{identity}, {along_channels}, {identity}], iterator_types = [{parallel}]
-  }} ins(%sums, %bias : {output}, {bias}) outs(%empty : {output}) {{
-  ^bb0(%accumulated: f32, %bias_element: f32, %unused: f32):
-    %biased = arith.addf %accumulated, %bias_element : f32
+    indexing_maps = [{", ".join([*maps, identity])}], iterator_types = [{parallel}]
+  }} ins({operands} : {types}) outs(%empty : {output}) {{
+  ^bb0(%accumulated: f32, {elements}%bias_element: f32, %unused: f32):
+    {added}
     {ACTIVATIONS[self.activation].text}
     linalg.yield %finished : f32
   }} -> {output}
@@ -395,7 +409,8 @@ func.func @{name}({arguments}) -> {result} {{
                 np.split(image, self.groups, axis=-1), np.split(filters, self.groups, axis=-1), strict=True
             )
         ]
-        return ACTIVATIONS[self.activation].exact(np.concatenate(exact, axis=-1) + bias)
+        added = image.astype(np.float64) + bias if self.adds_image else bias
+        return ACTIVATIONS[self.activation].exact(np.concatenate(exact, axis=-1) + added)
 
     def bound(self) -> float:
         """For data and filters within [-1, 1]; the bias rounds once more, an activation some eight times."""
@@ -406,10 +421,10 @@ func.func @{name}({arguments}) -> {result} {{
         convolution_bound = error_bound(
             self.m, self.p, inputs, views=decomposition.view_count, exact_filter=self.constant_filter
         )
-        largest = prod(self.kernel) * inputs + 1
+        largest = prod(self.kernel) * inputs + 1 + self.adds_image
         activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
         slope = ACTIVATIONS[self.activation].slope
-        return slope * (convolution_bound + 2 * largest * 2.0**-24) + activation
+        return slope * (convolution_bound + (2 + self.adds_image) * largest * 2.0**-24) + activation
 
 
 class Checked(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
-from iree.winograd.dialect.bindings import arith, gpu, ir, memref, vector
+from iree.winograd.dialect.bindings import arith, gpu, ir, llvm, memref, vector
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
@@ -131,6 +131,20 @@ class GlobalBuffer(Buffer):
     def memref_element_bytes(self) -> int:
         """Of what its memref has for elements: quads, or scalars."""
         return self.number.bytes * (QUAD if self.by_quads else 1)
+
+    @property
+    def address(self) -> Index:
+        """Of its first byte."""
+        metadata = memref.ExtractStridedMetadataOp(self.memref)
+        pointer = Index(memref.extract_aligned_pointer_as_index(self.memref))
+        return pointer + Index(metadata.offset) * self.memref_element_bytes
+
+    def prefetch(self, offset: IndexLike, *, to_write: bool = False, to_l2: bool = True) -> None:
+        """Brings the cache line of an element into the L2 of NVIDIA's GPUs; it has to be within the array."""
+        assert to_l2 and not to_write
+        address = self.address + Index.of(offset) * self.number.bytes
+        number = arith.index_cast(ir.IntegerType.get_signless(64), address.value)
+        llvm.inline_asm(None, [number], "prefetch.global.L2 [$0];", "l", has_side_effects=True)
 
     def viewed_as(self, element: ir.Type, elements: int = 1) -> ir.Value:
         """The same memory as a memref of scalars, or of vectors of so many `elements`."""

@@ -14,13 +14,16 @@ from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.numbers.number import Number
 
 from .matrix_unit import MATRIX_SUMS
-from .memory import GlobalBuffer
 
 WARPGROUP_THREADS = 128
 WARPGROUP_ROWS = 64
 """Rows that a warpgroup multiplies at once."""
 REDUCTION = 16
 """Numbers along the reduction dimension that it multiplies at once."""
+REGISTERS = 65536
+"""Of a multiprocessor."""
+MAX_REGISTERS = 255
+"""A thread's."""
 BARRIER_BYTES = 8
 COPIED_BYTES = 16
 """Of a chunk."""
@@ -36,6 +39,11 @@ _NANOSECONDS = 10_000_000
 """That a thread sleeps at most before it looks at a barrier again."""
 _SWIZZLE = 1 << 62
 """Of 128 bytes, in a descriptor."""
+
+
+def registers_of(threads: int) -> int:
+    """Those that each of so many threads has where a multiprocessor is to have registers for all."""
+    return min(MAX_REGISTERS, REGISTERS // threads)
 
 
 @dataclass(frozen=True)
@@ -316,13 +324,6 @@ def _after(instruction: str, sums: Sequence[ir.Value]) -> list[ir.Value]:
         _struct_of_sums(len(sums)), list(sums), instruction, ",".join(constraints), has_side_effects=True
     )
     return [llvm.extractvalue(MATRIX_SUMS.type, left, [i]) for i in range(len(sums))]
-
-
-def address_of(array: GlobalBuffer) -> Index:
-    """That of an array's first byte in the device's memory."""
-    metadata = memref.ExtractStridedMetadataOp(array.memref)
-    pointer = Index(memref.extract_aligned_pointer_as_index(array.memref))
-    return pointer + Index(metadata.offset) * array.memref_element_bytes
 
 
 def index_here(index: Index) -> Index:

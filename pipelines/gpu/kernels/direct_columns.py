@@ -12,6 +12,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
@@ -21,7 +22,7 @@ from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .output_columns import Columns, OutputColumns
-from .transforms import Epilogue, ThreadGrid
+from .transforms import ThreadGrid
 
 _UNROLLED_ROWS = 5
 """Of taps. More of them are a loop: IREE and the driver would compile 31 x 31 taps for minutes."""
@@ -83,7 +84,7 @@ class DirectColumnsKernel(ABC):
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, `output` is N x OH... x K."""
         all_columns = self._columns(work.sizes)
@@ -97,7 +98,7 @@ class DirectColumnsKernel(ABC):
                 position = columns.output(column)
 
                 def store(sum_: ir.Value = sum_, position: tuple[Index, ...] = position) -> None:
-                    finished = epilogue(sum_, columns.image, position, channel)
+                    finished = epilogue.emit(sum_, columns.image, position, channel)
                     offset = output.offset([columns.image, *position, channel])
                     remaining = Index(self.shape.output_channels) - channel
                     output.store_first(finished, offset, remaining, Condition(True))

@@ -56,4 +56,4 @@ class FinishingKernel:
         *inputs, output = buffers
         operands = inputs[self.operands :]
         epilogue = VectorEpilogue(self.transform, operands, fused_multiply_add=True, numbers=self.numbers)
-        self.kernel.emit(work, *inputs[: self.operands], output, epilogue.emit)
+        self.kernel.emit(work, *inputs[: self.operands], output, epilogue)

@@ -17,6 +17,7 @@ from itertools import product
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, scf
 from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
@@ -71,10 +72,10 @@ class FusedKernel:
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, bound by scalars, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
+        _Workgroup(self.packing, work, image, filters).emit(output, epilogue.emit)
 
 
 class _Workgroup:

@@ -18,7 +18,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     COPIED_BYTES,
     SWIZZLED_ROWS,
     SharedBytes,
-    address_of,
 )
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
@@ -57,7 +56,7 @@ class GatheredRows:
         first = block.row_block * packing.schedule.block_rows
         chunk, row = thread % _ROW_CHUNKS, thread // _ROW_CHUNKS
         channel = block.product * packing.group_channels + chunk * COPIED
-        address = address_of(image)
+        address = image.address
         self._rows = []
         for ahead in range(0, packing.schedule.block_rows, threads // _ROW_CHUNKS):
             # Rows behind the last output are those of the last one again, and aren't stored.

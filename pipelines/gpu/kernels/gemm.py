@@ -36,7 +36,7 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule, MfmaGemmSchedule
 
 from .mfma_tiling import MfmaTiling
-from .products import Block, Blocks, StoreQuad, Storing
+from .products import Block, Blocks, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
 
 LoadRows = Callable[[Index, Index], list[ir.Value]]
@@ -76,7 +76,7 @@ class MultiplyAddProduct:
     ) -> None:
         """Emits what a workgroup does for its block."""
         packing, block = self.packing, blocks.only()
-        store = storing(block)
+        store = storing(block).store
         first = block.part * packing.part_reduction
         filter_origin = filters.offset([block.product, first, block.first_column])
 
@@ -176,7 +176,7 @@ def emit_product(
     reduction: int,
     left_rows: Callable[[Index], LoadRows],
     load_right: LoadQuad,
-    store: StoreQuad,
+    store: Callable[[Index, Index, ir.Value], None],
     element: ir.Type,
     *,
     left_by_rows: bool = True,

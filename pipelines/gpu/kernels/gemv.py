@@ -31,7 +31,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.schedules.gemv import GEMV_POSITIONS
 
-from .products import Block, Blocks, StoreQuad, Storing
+from .products import Block, Blocks, Results, Storing
 from .transforms import TRANSFORM_THREADS, ThreadGrid, filter_taps
 
 
@@ -122,7 +122,7 @@ class _Workgroup:
         extents = (schedule.warps, schedule.block_rows, schedule.block_columns // QUAD)
         self._shared = SharedBuffer.allocate(extents, "sums_of_warps", image.computed)
 
-    def emit(self, store: StoreQuad) -> None:
+    def emit(self, results: Results) -> None:
         zeros = [splat(0.0, COPIED, self._image.computed)] * self._schedule.block_rows
         steps = self._packing.part_reduction // self._schedule.block_reduction
         sums = loop_carried(steps, 1, zeros, self._step, "step")
@@ -134,7 +134,7 @@ class _Workgroup:
             row, quad = own // quads, own % quads
 
             def finish(row: Index = row, quad: Index = quad) -> None:
-                store(row, quad * QUAD, self._sum_of_warps(row, quad))
+                results.store(row, quad * QUAD, self._sum_of_warps(row, quad))
 
             when(own.less_than(count), finish)
 

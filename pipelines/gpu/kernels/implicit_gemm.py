@@ -9,17 +9,16 @@ are. While one warpgroup loads or stores, others multiply.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 
-from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
-    QUAD,
     GlobalBuffer,
     barrier,
     thread_id,
@@ -27,10 +26,10 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     REDUCTION,
+    WARPGROUP_ROWS,
     WARPGROUP_THREADS,
     Operand,
     SharedBytes,
-    address_of,
     publish,
 )
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
@@ -38,11 +37,10 @@ from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .matrix_sums import MatrixSums
 from .patches import CopiedPatches, LoadedPatches, Patches, Position, ScaledSums
-from .products import Block
+from .products import Block, Outputs
 from .running_sums import RunningSums, Step
 from .split_operands import SplitFilterKernel
-from .transforms import Epilogue
-from .warpgroup import PAIR_COLUMNS, PAIR_ROWS, WARP_ROWS, quad_of_sums
+from .warpgroup_results import WarpgroupResults
 
 _INTEGER_BYTES = 4
 
@@ -68,7 +66,7 @@ class ImplicitGemmKernel:
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K."""
         _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
@@ -103,7 +101,7 @@ class _Workgroup:
             packing, image, self._shared, self._tiles, self._warpgroup, self._thread
         )
 
-    def emit(self, output: GlobalBuffer, epilogue: Epilogue) -> None:
+    def emit(self, output: GlobalBuffer, epilogue: VectorEpilogue) -> None:
         is_first = (self._warpgroup * WARPGROUP_THREADS + self._thread).less_than(1)
         when(is_first, self._initialize)
         barrier()
@@ -113,6 +111,7 @@ class _Workgroup:
         self._patches.begin_ahead(Position(first, Index(0), 0))
         with loop(self._tiles - first, schedule.tile_step, "tile") as ahead:
             position = Position(first + ahead, ahead // schedule.tile_step, 0)
+            results = self._results(position.tile, output, epilogue)
             sums = ScaledSums.none()
             for block in range(schedule.channel_blocks):
                 self._patches.begin(position)
@@ -123,8 +122,8 @@ class _Workgroup:
                 following = position.following(schedule)
                 self._patches.begin_ahead(following)
                 sums = self._multiply(position, sums)
-                tile, position = position.tile, following
-            self._store(tile, sums, output, epilogue)
+                position = following
+            self._store(results, sums)
 
     def _initialize(self) -> None:
         self._filters_are_there.initialize(arrivals=1)
@@ -134,7 +133,7 @@ class _Workgroup:
         packing = self._packing
         self._filters_are_there.arrive_expecting(packing.patches_begin)
         stage = packing.filter_stage(self._block.first_column, Index(0))
-        source = address_of(self._filters) + stage * HALF_BYTES
+        source = self._filters.address + stage * HALF_BYTES
         for offset in range(0, packing.patches_begin, packing.stage_bytes):
             self._shared.copy(offset, source + offset, packing.stage_bytes, self._filters_are_there)
 
@@ -165,45 +164,44 @@ class _Workgroup:
 
     # The results
 
-    def _store(
-        self,
-        tile: Index,
-        sums: ScaledSums,
-        output: GlobalBuffer,
-        epilogue: Epilogue,
-    ) -> None:
-        packing = self._packing
-        restoring = MatrixSums(packing, self._block, self._filters)
-        first = self._lane % QUAD * QUAD
-        pairs = range(self._schedule.block_columns // PAIR_COLUMNS)
-        columns = [first + j * PAIR_COLUMNS for j in pairs]
-        column_scales = [restoring.column_scale(column) for column in columns]
-        row_scale = sums.scale if self._schedule.scales_operands else None
+    def _results(self, tile: Index, output: GlobalBuffer, epilogue: VectorEpilogue) -> WarpgroupResults:
         image, *origin = self._patches.origin(tile)
-        # What an epilogue reads for a column serves both rows, and then needs no registers.
-        for j, half in product(pairs, range(2)):
-            number = self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS
-            within = unflatten(number, packing.patch.tile)
-            at = [begin + i for begin, i in zip(origin, within, strict=True)]
-            exists = Condition(True)
-            for index, size, extent in zip(at, packing.patch.output_plane, packing.patch.tile, strict=True):
-                exists = exists & (index.less_than(size) if size % extent else Condition(True))
-            channel = self._block.first_column + columns[j]
-            if packing.group_outputs != packing.padded_filters:
-                exists = exists & channel.less_than(packing.group_outputs)
-            quads = [quad_of_sums(each, j, half) for each in sums.scalars]
-            small = quads[1] if len(quads) > 1 else None
+        outputs = _TileOutputs(self._packing, output, epilogue, self._block, image, origin)
+        sums = MatrixSums(self._packing, self._block, self._filters)
+        results = WarpgroupResults(sums, outputs, self._thread, self._schedule.registers)
+        results.prefetch(WARPGROUP_ROWS, self._thread, WARPGROUP_THREADS)
+        return results
 
-            def finish(
-                at: list[Index] = at,
-                channel: Index = channel,
-                large: ir.Value = quads[0],
-                small: ir.Value | None = small,
-                column_scale: ir.Value | None = column_scales[j],
-            ) -> None:
-                position = packing.patch.output_position((at[0], at[1]))
-                value = restoring.restored(large, small, row_scale, column_scale)
-                finished = epilogue(value, image, position, channel)
-                output.store(finished, output.offset([image, *position, channel]))
+    def _store(self, results: WarpgroupResults, sums: ScaledSums) -> None:
+        row_scale = sums.scale if self._schedule.scales_operands else None
+        results.begin()
+        results.store(sums.scalars, [row_scale for _ in results.rows])
 
-            when(exists, finish)
+
+@dataclass(frozen=True)
+class _TileOutputs(Outputs):
+    """Those of a tile of an image, from its first one on."""
+
+    packing: ImplicitGemmPacking
+    image: Index
+    origin: Sequence[Index]
+
+    def _exists(self, row: Index) -> Condition:
+        exists = Condition(True)
+        for index, size, is_whole in self._dimensions(row):
+            exists = exists & (Condition(True) if is_whole else index.less_than(size))
+        return exists
+
+    def _located(self, row: Index, *, existing: bool) -> tuple[Index, tuple[Index, ...]]:
+        down, across = (
+            index.minimum(size - 1) if existing and not is_whole else index
+            for index, size, is_whole in self._dimensions(row)
+        )
+        return self.image, self.packing.patch.output_position((down, across))
+
+    def _dimensions(self, row: Index) -> Iterator[tuple[Index, int, bool]]:
+        """Of both the position of a row, outputs, and whether tiles divide these."""
+        patch = self.packing.patch
+        within = unflatten(row, patch.tile)
+        for begin, i, size, extent in zip(self.origin, within, patch.output_plane, patch.tile, strict=True):
+            yield begin + i, size, size % extent == 0

@@ -44,19 +44,17 @@ class MatrixSums:
         scale = self.filters.load(place, QUAD, Condition(True))
         return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
 
+    def joined(self, large: ir.Value, small: ir.Value | None) -> ir.Value:
+        """A quad of sums of large products, with those of small ones if there are some."""
+        if small is None:
+            return large
+        factor = constant_quad(2.0**-self.packing.schedule.unit.low_bits, SPLIT.type)
+        return vector.fma(small, factor, large)
+
     def restored(
-        self,
-        large: ir.Value,
-        small: ir.Value | None,
-        row_scale: ir.Value | None,
-        column_scale: ir.Value | None,
+        self, joined: ir.Value, row_scale: ir.Value | None, column_scale: ir.Value | None
     ) -> ir.Value:
-        """A quad of sums of large products, and of small ones if there are some, scaled back."""
-        joined = large
-        if small is not None:
-            joined = vector.fma(
-                small, constant_quad(2.0**-self.packing.schedule.unit.low_bits, SPLIT.type), large
-            )
+        """A quad of joined sums, scaled back."""
         if column_scale is None:
             return joined
         # Apart from the scales, whose product is that of the largest elements: it underflows no sooner than

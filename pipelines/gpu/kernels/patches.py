@@ -23,7 +23,6 @@ from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_THREADS,
     SharedBytes,
-    address_of,
     commit_copies,
     publish,
     wait_for_copies,
@@ -43,7 +42,7 @@ from .splitting import (
     parts_of,
     scales_for,
 )
-from .warpgroup import WARPS
+from .warpgroup_results import WARPS
 
 _INTEGER_BYTES = 4
 
@@ -274,7 +273,7 @@ class CopiedPatches(Patches):
 
     def _copy(self, position: Position) -> None:
         """Begins to copy this thread's chunks of a patch, zeros where the convolution pads."""
-        chunks, address = self._patch.channel_quads * QUAD // CELL, address_of(self._image)
+        chunks, address = self._patch.channel_quads * QUAD // CELL, self._image.address
         for row, column, chunk in self._own(chunks):
             pixel, exists = self._pixel(position.tile, row, column)
             channel = (chunk + position.block * chunks) * CELL

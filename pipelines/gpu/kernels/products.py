@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 
-from .transforms import Epilogue, OperandKernel
-
-StoreQuad = Callable[[Index, Index, ir.Value], None]
-"""Takes a row and a column within the block, and a quad of sums from there on."""
+from .transforms import OperandKernel
 
 
 @dataclass(frozen=True)
@@ -33,8 +31,83 @@ class Block:
     part: Index
 
 
-Storing = Callable[[Block], StoreQuad]
-"""From a block to what stores its sums."""
+class Results(ABC):
+    """Where the sums of a block go, by quads: each begins at a row and a column within the block."""
+
+    @abstractmethod
+    def store(
+        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
+    ) -> None:
+        """Writes a quad of sums, finished with what was `loaded` for it, or else is loaded by this."""
+
+    def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
+        """What a quad is finished with, which may be one that isn't written."""
+        del row, column
+        return ()
+
+    def prefetch(self, row: Index, column: Index) -> None:
+        """Brings near what `load` reads there for these outputs alone."""
+        del row, column
+
+
+@dataclass(frozen=True)
+class Outputs(Results, ABC):
+    """Those that are finished by an epilogue, and written where they belong in an image N x OH... x K."""
+
+    packing: ProductPacking
+    output: GlobalBuffer
+    epilogue: VectorEpilogue
+    block: Block
+
+    @abstractmethod
+    def _exists(self, row: Index) -> Condition:
+        """Whether a row of the block is one of the image."""
+
+    @abstractmethod
+    def _located(self, row: Index, *, existing: bool) -> tuple[Index, tuple[Index, ...]]:
+        """The image and the position of a row; some of one that exists, where the row's own has to or not."""
+
+    def store(
+        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
+    ) -> None:
+        outputs, first = self.packing.group_outputs, self.block.first_column + column
+        exists = self._exists(row)
+        if outputs != self.packing.padded_filters:
+            exists = exists & first.less_than(outputs)
+
+        def finish() -> None:
+            # Where it was located for its loads, or by now.
+            image, position = self._located(row, existing=loaded is not None)
+            channel = self._channel(first)
+            if loaded is None:
+                finished = self.epilogue.emit(value, image, position, channel)
+            else:
+                finished = self.epilogue.applied(value, loaded)
+            remaining = Index(QUAD) if outputs % QUAD == 0 else Index(outputs) - first
+            offset = self.output.offset([image, *position, channel])
+            self.output.store_first(finished, offset, remaining, Condition(True))
+
+        when(exists, finish)
+
+    def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
+        return self.epilogue.load(*self._place(row, column), QUAD)
+
+    def prefetch(self, row: Index, column: Index) -> None:
+        self.epilogue.prefetch(*self._place(row, column))
+
+    def _place(self, row: Index, column: Index) -> tuple[Index, tuple[Index, ...], Index]:
+        """That of a quad, or of one that exists."""
+        outputs, first = self.packing.group_outputs, self.block.first_column + column
+        if outputs != self.packing.padded_filters:
+            first = first.minimum((outputs - 1) // QUAD * QUAD)
+        return *self._located(row, existing=True), self._channel(first)
+
+    def _channel(self, first: Index) -> Index:
+        return self.block.product * self.packing.group_outputs + first
+
+
+Storing = Callable[[Block], Results]
+"""From a block to where its sums go."""
 
 
 @dataclass(frozen=True)
@@ -159,14 +232,27 @@ class ProductKernel(BlockedProductKernel):
     ) -> None:
         """Emits the kernel that leaves its products packed."""
 
-        def storing(block: Block) -> StoreQuad:
+        def storing(block: Block) -> Results:
             numbered = block.product * self.product.packing.schedule.reduction_parts + block.part
-            origin = products.offset([block.row_block, numbered, 0, block.first_column])
-            return lambda row, column, value: products.store(
-                value, origin + row * products.stride(2) + column
+            return _PackedResults(
+                products, products.offset([block.row_block, numbered, 0, block.first_column])
             )
 
         self.product.emit(self._blocks(work), work.sizes, left, filters, storing)
+
+
+@dataclass(frozen=True)
+class _PackedResults(Results):
+    """Those of a block, as they are, from an origin on."""
+
+    products: GlobalBuffer
+    origin: Index
+
+    def store(
+        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
+    ) -> None:
+        del loaded
+        self.products.store(value, self.origin + row * self.products.stride(2) + column)
 
 
 @dataclass(frozen=True)
@@ -179,35 +265,42 @@ class DirectProductKernel(BlockedProductKernel):
         image: GlobalBuffer,
         filters: GlobalBuffer,
         output: GlobalBuffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """Emits a direct convolution: from `image`, N x H... x C, to finished outputs, N x OH... x K."""
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
         tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
-        whole_rows = tiles.known is not None and tiles.known % packing.schedule.block_rows == 0
 
-        def store(block: Block, row: Index, column: Index, value: ir.Value) -> None:
-            tile_number = block.row_block * packing.schedule.block_rows + row
-            exists = Condition(True) if whole_rows else tile_number.less_than(tiles)
-            first = block.first_column + column
-            if packing.group_outputs != packing.padded_filters:
-                exists = exists & first.less_than(packing.group_outputs)
+        def storing(block: Block) -> Results:
+            return _BlockOutputs(packing, output, epilogue, block, tiles, sized)
 
-            def finish() -> None:
-                tile = locate_tile(sized, tile_number)
-                position = tuple(each.first for each in output_positions(sized, tile))
-                channel = block.product * packing.group_outputs + first
-                finished = epilogue(value, tile.image, position, channel)
-                output.store_first(
-                    finished,
-                    output.offset([tile.image, *position, channel]),
-                    Index(packing.group_outputs) - first,
-                    Condition(True),
-                )
+        self.product.emit(self._blocks(work), work.sizes, image, filters, storing)
 
-            when(exists, finish)
 
-        blocks = self._blocks(work)
-        self.product.emit(blocks, work.sizes, image, filters, lambda block: partial(store, block))
+@dataclass(frozen=True)
+class _BlockOutputs(Outputs):
+    """Those of a block of tiles, by their numbers."""
+
+    tiles: Index
+    shape: SizedShape
+
+    def _exists(self, row: Index) -> Condition:
+        return Condition(True) if self._are_all else self._number(row).less_than(self.tiles)
+
+    def _located(self, row: Index, *, existing: bool) -> tuple[Index, tuple[Index, ...]]:
+        number = self._number(row)
+        if existing and not self._are_all:
+            number = number.minimum(self.tiles - 1)
+        tile = locate_tile(self.shape, number)
+        return tile.image, tuple(each.first for each in output_positions(self.shape, tile))
+
+    def _number(self, row: Index) -> Index:
+        return self.block.row_block * self.packing.schedule.block_rows + row
+
+    @property
+    def _are_all(self) -> bool:
+        """Whether all tiles of blocks exist."""
+        tiles = self.tiles.known
+        return tiles is not None and tiles % self.packing.schedule.block_rows == 0

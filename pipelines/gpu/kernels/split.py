@@ -29,7 +29,7 @@ from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
 
 from .fragments import ENGINES, Sums
 from .matrix_sums import MatrixSums
-from .products import Block, Blocks, StoreQuad, Storing
+from .products import Block, Blocks, Results, Storing
 from .split_operands import OfSplitOperands
 from .stage_copies import Operand
 
@@ -51,8 +51,7 @@ class SplitProduct(OfSplitOperands):
         """Emits what a workgroup does for its block."""
         del sizes
         block = blocks.only()
-        store = storing(block)
-        _Workgroup(self, block, left, filters).emit(store)
+        _Workgroup(self, block, left, filters).emit(storing(block))
 
 
 class _Workgroup:
@@ -70,11 +69,11 @@ class _Workgroup:
         self._copies = copies(schedule, operands, packing.stages)
         self._fragments = fragments(schedule, self._copies, thread_id())
 
-    def emit(self, store: StoreQuad) -> None:
+    def emit(self, results: Results) -> None:
         stages = self._packing.stages
         sums = [self._fragments.no_sums() for _ in range(self._sets * self._tiles)]
         sums = self._in_memory_at_once(sums) if stages <= self._schedule.stages else self._in_turns(sums)
-        self._finish(sums[: self._tiles], sums[self._tiles :], store)
+        self._finish(sums[: self._tiles], sums[self._tiles :], results)
 
     @property
     def _sets(self) -> int:
@@ -202,7 +201,7 @@ class _Workgroup:
 
     # The results
 
-    def _finish(self, large: list[Sums], small: list[Sums], store: StoreQuad) -> None:
+    def _finish(self, large: list[Sums], small: list[Sums], results: Results) -> None:
         """Joins the sums, scales them back, and stores them."""
         columns = self._fragments.thread_columns
         sums = MatrixSums(self._packing, self._block, self._filters)
@@ -216,10 +215,9 @@ class _Workgroup:
             quads = [self._fragments.quads(each[across]) for each in (large, small) if each]
             for row, column in product(range(len(rows)), range(len(columns))):
                 own, *others = (each[row][column] for each in quads)
-                restored = sums.restored(
-                    own, others[0] if others else None, scales[row], column_scales[column]
-                )
-                store(rows[row], columns[column], restored)
+                joined = sums.joined(own, others[0] if others else None)
+                restored = sums.restored(joined, scales[row], column_scales[column])
+                results.store(rows[row], columns[column], restored)
 
 
 def _tiles_of(values: Sequence[ir.Value], count: int) -> list[Sums]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
@@ -220,15 +221,14 @@ class OutputTransformKernel:
         work: Work,
         products: GlobalBuffer,
         output: GlobalBuffer,
-        epilogue: Epilogue,
+        epilogue: VectorEpilogue,
     ) -> None:
         """`output` is N x OH... x K."""
         tile, part, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         quad, (products, output) = _quads_of(part, self.channels, products, output)
-        if isinstance(output, HalfQuads):
-            epilogue = _of_half(epilogue, output.half)
+        finished = _of_half(epilogue.emit, output.half) if isinstance(output, HalfQuads) else epilogue.emit
         sized = SizedShape.of(self.packing.shape, work.sizes)
-        when(exists, lambda: self._transform(sized, tile, quad, products, output, epilogue))
+        when(exists, lambda: self._transform(sized, tile, quad, products, output, finished))
 
     @property
     def _grid(self) -> ThreadGrid:

@@ -17,10 +17,8 @@ from iree.winograd.pipelines.emission.index import Condition, Index, select_inde
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
-    QUAD,
     GlobalBuffer,
     barrier,
-    quad_of,
     thread_id,
 )
 from iree.winograd.pipelines.gpu.device.warpgroup import (
@@ -30,33 +28,25 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_THREADS,
     Barrier,
     SharedBytes,
-    address_of,
     give_registers,
-    index_here,
     publish,
     take_registers,
 )
 from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
-from iree.winograd.pipelines.gpu.schedules.warpgroup import STAGE_BARRIERS, WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import (
+    COPYING_REGISTERS,
+    MULTIPLYING_REGISTERS,
+    STAGE_BARRIERS,
+    WarpgroupSchedule,
+)
 
 from .gathered_rows import GatheredRows
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Storing
 from .running_sums import RunningSums, Step
 from .split_operands import OfSplitOperands
-
-WARPS = WARPGROUP_THREADS // WARP_THREADS
-"""Of a warpgroup."""
-WARP_ROWS = WARPGROUP_ROWS // WARPS
-"""Whose sums a warp holds."""
-MULTIPLYING_REGISTERS, COPYING_REGISTERS = 232, 40
-"""Of a thread, where two warpgroups take some of a third one's: of 65536 together."""
-PAIR_COLUMNS = 16
-"""Of which a thread holds four neighbours in each of two rows."""
-PAIR_ROWS = 8
-"""Between these rows."""
-
+from .warpgroup_results import WARPS, WarpgroupResults
 
 _CopyStage = Callable[[Index, Index, Barrier], None]
 """Begins to copy a stage to a place, of which a barrier is told that it is full."""
@@ -103,7 +93,7 @@ class _Workgroup:
         self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
         barriers = STAGE_BARRIERS * self._places * BARRIER_BYTES
         self._shared = SharedBytes.allocate(self._places * schedule.stage_bytes + barriers, "stages")
-        self._left_address, self._filter_address = address_of(left), address_of(filters)
+        self._left_address, self._filter_address = left.address, filters.address
 
     def emit(self, blocks: Blocks, storing: Storing) -> None:
         when(self._thread.less_than(1), self._initialize)
@@ -229,6 +219,11 @@ class _Workgroup:
 
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
+            sums = MatrixSums(self._packing, block, self._filters)
+            results = WarpgroupResults(sums, storing(block), self._thread, self._schedule.registers)
+            results.prefetch(
+                self._schedule.block_rows, self._thread, self._schedule.warpgroups * WARPGROUP_THREADS
+            )
             zero, together = RunningSums.zero(self._schedule), self._schedule.summed_stages
 
             def multiply_stages(first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
@@ -256,9 +251,12 @@ class _Workgroup:
             if rest:
                 values = multiply_stages(Index(blocks_of_stages * together), rest, values)
             *final, place, parity, last = values
+            row_scale_of = sums.row_scales(self._scales)
+            row_scales = [row_scale_of(row) for row in results.rows]
+            results.begin()
             scalars = zero.at(final).landed()
             self._release(Index(last))
-            self._store(block, scalars, storing)
+            results.store(scalars, row_scales)
             return [place, parity]
 
         blocks.walk(_first_position(), multiply)
@@ -282,27 +280,6 @@ class _Workgroup:
     def _release(self, place: Index) -> None:
         when(self._lane.less_than(1), self._empty(place).arrive)
 
-    def _store(self, block: Block, scalars: list[list[ir.Value]], storing: Storing) -> None:
-        sums = MatrixSums(self._packing, block, self._filters)
-        store = storing(block)
-        first = self._lane % QUAD * QUAD
-        rows = [self._warp * WARP_ROWS + self._lane // QUAD + half * PAIR_ROWS for half in range(2)]
-        row_scale_of = sums.row_scales(self._scales)
-        row_scales = [row_scale_of(row) for row in rows]
-        # What an epilogue reads for a column serves both rows, and then needs no registers.
-        for j in range(self._schedule.block_columns // PAIR_COLUMNS):
-            column = index_here(first + j * PAIR_COLUMNS)
-            column_scale = sums.column_scale(column)
-            for half, (row, row_scale) in enumerate(zip(rows, row_scales, strict=True)):
-                quads = [quad_of_sums(each, j, half) for each in scalars]
-                large, small = quads[0], quads[1] if len(quads) > 1 else None
-                store(row, column, sums.restored(large, small, row_scale, column_scale))
-
 
 def _first_position() -> list[ir.Value]:
     return [Index(0).value, Index(0).value]
-
-
-def quad_of_sums(sums: list[ir.Value], pair: int, half: int) -> ir.Value:
-    """Of a thread's sums those in one of its rows of a pair of products."""
-    return quad_of([sums[8 * pair + 4 * j + 2 * half + i] for j in range(2) for i in range(2)])

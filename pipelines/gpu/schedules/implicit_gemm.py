@@ -11,6 +11,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
+    registers_of,
 )
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -73,6 +74,11 @@ class ImplicitGemmSchedule(MatrixSchedule):
     def resident_threads(self) -> int:
         """Threads for which a multiprocessor should have registers."""
         return self.threads
+
+    @property
+    def registers(self) -> int:
+        """Of a thread."""
+        return registers_of(self.threads)
 
     @property
     def tile_step(self) -> int:

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
-from iree.winograd.pipelines.gpu.device.warpgroup import BARRIER_BYTES, WARPGROUP_ROWS, WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    BARRIER_BYTES,
+    WARPGROUP_ROWS,
+    WARPGROUP_THREADS,
+    registers_of,
+)
 
 from .matrix import StagedSchedule
 
@@ -16,6 +21,8 @@ MAX_SUMS = 192
 """A thread's."""
 MAX_SHARED_SUMS = 128
 """A thread's where all threads have as many registers: for more those that multiply take some of others."""
+MULTIPLYING_REGISTERS, COPYING_REGISTERS = 232, 40
+"""Of a thread, where two warpgroups take some of a third one's: of 65536 together."""
 STAGE_BARRIERS = 2
 """Of each stage: one says that it is full, one that it is empty."""
 
@@ -72,6 +79,11 @@ class WarpgroupSchedule(StagedSchedule):
         """A thread's, of large products, of a block of these, and of small ones."""
         blocks = 0 if self.summed_block is None else 1
         return (self.parts + blocks) * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+
+    @property
+    def registers(self) -> int:
+        """Of a thread that multiplies."""
+        return MULTIPLYING_REGISTERS if self.takes_registers else registers_of(self.resident_threads)
 
     @property
     def threads(self) -> int:

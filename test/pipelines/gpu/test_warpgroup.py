@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.element_types import F32
@@ -20,12 +21,17 @@ from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
-from iree.winograd.pipelines.gpu.kernels.warpgroup import COPYING_REGISTERS, MULTIPLYING_REGISTERS
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import (
+    COPYING_REGISTERS,
+    MULTIPLYING_REGISTERS,
+    WarpgroupSchedule,
+)
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from ptxas import spilled_bytes
 from scheduled_program import HOPPER, ScheduledProgram
 from wide import sampled
 
@@ -44,6 +50,18 @@ PROGRAMS = [
     replace(WINOGRAD, schedule=WarpgroupSchedule(128, 256, stages=4, products=1, walking_workgroups=132)),
     replace(WINOGRAD, schedule=LARGE),
     replace(WINOGRAD, schedule=replace(SMALL, summed_block=64, walking_workgroups=396, reduction_parts=2)),
+]
+POINTWISE = replace(
+    WINOGRAD, channels=112, outputs=112, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None
+)
+IMPLICIT = ImplicitGemmSchedule(64, 64, warpgroups=3, walking_workgroups=66, summed_block=64)
+RESIDUALS = [
+    replace(POINTWISE, adds_image=True, schedule=LARGE),
+    replace(POINTWISE, adds_image=True, schedule=SMALL),
+    replace(POINTWISE, adds_image=True, schedule=IMPLICIT),
+    # Tiles and blocks of columns that aren't full, and channels that are no whole quads.
+    replace(WINOGRAD, size=(11, 9), channels=80, outputs=80, m=(1, 1), adds_image=True, schedule=IMPLICIT),
+    replace(POINTWISE, size=(5, 5), channels=30, outputs=30, adds_image=True, schedule=SMALL),
 ]
 
 
@@ -73,6 +91,25 @@ def test_becomes_bulk_copies_and_products_of_warpgroups(program: ScheduledProgra
     assert ("setmaxnreg.inc" in multiplying) == ("setmaxnreg.dec" in multiplying) == (schedule == LARGE)
     # IREE's code for ReLU would be this, of a NaN and zero zero.
     assert not any("max.f32" in each for each in kernels)
+
+
+def test_residuals_agree_with_float64(gpu_target: str, gpu_device: str) -> None:
+    """Without warpgroups by what is chosen there."""
+    has_them = gpu_target.endswith(":sm_90a")
+    programs = RESIDUALS if has_them else [replace(each, schedule=None) for each in RESIDUALS[2:]]
+    check_together(programs, target=gpu_target, devices=[gpu_device])
+
+
+@pytest.mark.parametrize("program", RESIDUALS[:3], ids=str)
+def test_residuals_are_on_their_way_while_others_are_added(program: ScheduledProgram, tmp_path: Path) -> None:
+    kernels = program.kernels("sm_90a", tmp_path)
+    (multiplying,) = (each for each in kernels if "wgmma.mma_async" in each)
+    before, after = multiplying.split("prefetch.global.L2", 1)
+    assert "wgmma.mma_async" not in before and "wgmma.mma_async" in after
+    # Nothing is stored until two steps' are asked for: scales, a bias and two rows of the residual each.
+    first = after[after.rindex("wgmma.mma_async") :].split("st.global")[0]
+    assert first.count("ld.global.nc.v4") >= 2 * 4
+    assert not any(spilled_bytes(tmp_path, "sm_90a").values())
 
 
 def test_buffers_are_not_bound_in_loops() -> None:

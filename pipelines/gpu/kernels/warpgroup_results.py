@@ -1,0 +1,122 @@
+"""How the threads of a warpgroup finish their sums of 64 rows, quad by quad, and where these go.
+
+What a quad is finished with, such as a residual, is asked for while the thread is busy with the quads before,
+the first of them before the last products are done. In the main loop its lines come to the second cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.f32 import F32
+from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD, quad_of
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS, index_here
+
+from .matrix_sums import MatrixSums
+from .products import Results
+
+WARPS = WARPGROUP_THREADS // WARP_THREADS
+"""Of a warpgroup."""
+_WARP_ROWS = WARPGROUP_ROWS // WARPS
+"""Whose sums a warp holds."""
+_STEP_COLUMNS = 16
+"""Of which a thread holds four neighbours in each of two rows."""
+_ROWS = 2
+_ROW_DISTANCE = 8
+"""Between these rows."""
+_SPARE_REGISTERS = 64
+"""A thread's, for addresses and what is computed beside sums and loads."""
+_LINE_ELEMENTS = 32
+"""Of f32, in a line of a cache."""
+_FLOAT_REGISTER = "f"
+"""NVIDIA's, of LLVM's name."""
+
+
+class WarpgroupResults:
+    """A thread's: four neighbouring columns of every 16, in each of two rows, a step for every 16."""
+
+    def __init__(self, sums: MatrixSums, results: Results, thread: Index, registers: int) -> None:
+        """`thread` counts those of warpgroups whose rows follow each other; a thread has `registers`."""
+        self._sums, self._results, self._registers = sums, results, registers
+        lane, warp = thread % WARP_THREADS, thread // WARP_THREADS
+        row = warp * _WARP_ROWS + lane // QUAD
+        self.rows = [row + i * _ROW_DISTANCE for i in range(_ROWS)]
+        self._first_column = lane % QUAD * QUAD
+        self._steps = sums.packing.schedule.block_columns // _STEP_COLUMNS
+        self._columns: list[Index] = []
+        self._loaded: list[list[ir.Value]] = []
+
+    def prefetch(self, rows: int, thread: Index, threads: int) -> None:
+        """Brings near what so many rows are finished with, by `threads` of which this is one."""
+        across = ceil_div(self._sums.packing.schedule.block_columns, _LINE_ELEMENTS)
+        for first in range(0, rows * across, threads):
+            # The last line is brought several times.
+            number = thread + first
+            if first + threads > rows * across:
+                number = number.minimum(rows * across - 1)
+            self._results.prefetch(number // across, number % across * _LINE_ELEMENTS)
+
+    def begin(self) -> None:
+        """Begins the first loads, while all sums take registers."""
+        self._begin(0, self._sums.packing.schedule.parts * self._steps * _ROWS * QUAD)
+
+    def store(self, scalars: Sequence[Sequence[ir.Value]], row_scales: Sequence[ir.Value | None]) -> None:
+        """Joins sums of large products and of small ones, scales them back, and stores them."""
+        quads = [_kept_here(self._joined(scalars, step)) for step in range(self._steps)]
+        for step, joined in enumerate(quads):
+            self._begin(step, (self._steps - step) * _ROWS * QUAD)
+            column, loaded = self._columns[step], self._loaded[step]
+            column_scale, loaded = (loaded[0], loaded[1:]) if self._is_scaled else (None, loaded)
+            each = len(loaded) // _ROWS
+            for i, (row, row_scale, quad) in enumerate(zip(self.rows, row_scales, joined, strict=True)):
+                value = self._sums.restored(quad, row_scale, column_scale)
+                self._results.store(row, column, value, loaded[i * each : (i + 1) * each])
+
+    def _joined(self, scalars: Sequence[Sequence[ir.Value]], step: int) -> list[ir.Value]:
+        """The two quads of a step."""
+        joined = []
+        for row in range(_ROWS):
+            large, *small = (_quad_of_sums(each, step, row) for each in scalars)
+            joined.append(self._sums.joined(large, small[0] if small else None))
+        return joined
+
+    @property
+    def _is_scaled(self) -> bool:
+        return self._sums.packing.schedule.scales_operands
+
+    def _begin(self, step: int, sums: int) -> None:
+        """Begins the loads of a step, if they aren't yet, and those after it that there are registers for."""
+        self._begin_to(step + 1)
+        held = QUAD * max(1, len(self._loaded[step]))
+        self._begin_to(step + (self._registers - sums - _SPARE_REGISTERS) // held)
+
+    def _begin_to(self, end: int) -> None:
+        for step in range(len(self._loaded), min(end, self._steps)):
+            column = index_here(self._first_column + step * _STEP_COLUMNS)
+            scale = self._sums.column_scale(column)
+            loaded = [quad for row in self.rows for quad in self._results.load(row, column)]
+            self._columns.append(column)
+            self._loaded.append(_kept_here(loaded if scale is None else [scale, *loaded]))
+
+
+def _kept_here(quads: Sequence[ir.Value]) -> list[ir.Value]:
+    """The same quads, loaded or computed by here.
+
+    LLVM would move what computes them into the branches that alone use them.
+    """
+    return [
+        computed_here([quad], _FLOAT_REGISTER)[0]
+        if ir.VectorType(quad.type).element_type == F32.type
+        else quad
+        for quad in quads
+    ]
+
+
+def _quad_of_sums(sums: Sequence[ir.Value], step: int, row: int) -> ir.Value:
+    """Of a thread's sums the quad of a step, in one of its rows: products are of eight columns each."""
+    return quad_of([sums[8 * step + 4 * j + 2 * row + i] for j in range(2) for i in range(2)])
