@@ -184,10 +184,11 @@ class SplitPacking(ProductPacking):
         schedule, groups, unit = self.schedule, self.shape.groups, self.schedule.unit
         stage = schedule.block_reduction
         padded = self.by_quads(transformed).reshape(-1, groups, self.padded_reduction, self.padded_filters)
-        scales, halves = np.empty(0), [bf16_bits(padded)]
         if schedule.scales_operands:
             scales = scale_of(np.abs(padded).max(axis=(0, 2)))
             halves = [*split(padded / scales[:, None, :], unit.low_bits)][: schedule.parts]
+        else:
+            scales, halves = np.empty(0), [bf16_bits(padded)]
         blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
         parts = np.stack([each.reshape(blocks) for each in halves], axis=2)
         # To product, block of columns, stage, column, part, position.
@@ -199,10 +200,11 @@ class SplitPacking(ProductPacking):
 
 
 def _swizzled(rows: npt.NDArray[Any], unit: MatrixUnit) -> npt.NDArray[Any]:
-    chunks = rows.reshape(-1, unit.row_chunks, unit.row_chunks, COPIED)
-    row, chunk = np.indices(chunks.shape[1:3])
-    swizzled: npt.NDArray[Any] = np.take_along_axis(chunks, (chunk ^ row)[None, :, :, None], axis=2)
-    return swizzled
+    # A chunk is moved as one element of its 16 bytes.
+    chunks = np.ascontiguousarray(rows).view(np.complex128).reshape(-1, unit.row_chunks**2)
+    row, chunk = np.indices((unit.row_chunks, unit.row_chunks))
+    swizzled: npt.NDArray[Any] = chunks.take((row * unit.row_chunks + (chunk ^ row)).ravel(), axis=1)
+    return swizzled.view(rows.dtype)
 
 
 def split(
