@@ -51,6 +51,10 @@ class SearchSpace(Hashable, Protocol):
         None where they never do.
         """
 
+    @property
+    def stores_half(self) -> bool:
+        """Whether images of half precision that only kernels read are stored so, not in f32, rounded."""
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

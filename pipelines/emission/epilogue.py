@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
+from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
+from iree.winograd.passes.match.number_range import number_range
 
 from .buffer import Buffer
 from .index import Index, IndexLike, unflatten
 from .numbers.known import NUMBERS, Numbers, number_of
 from .vectors import LaneMask, broadcast, splat
 
+_ENDS = ("linalg.yield", "vector.yield")
 _CONVERSIONS = ("arith.extf", "arith.truncf")
 
 
@@ -210,7 +213,31 @@ def emit_vectorized(
         emitted = list(ir.Operation.create(operation.name, computed, operands, attributes).results)
     if operation.name == "arith.extf":
         return emitted
+    if operation.name == "arith.truncf" and not _is_stored(operation):
+        low, high = number_range(operation.operands[0])
+        (number,), (value,) = numbers, emitted
+        return [number.rounded(value, max(-low, high), passes=not _is_yielded(operation))]
     return [number.widened(number.narrowed(value)) for number, value in zip(numbers, emitted, strict=True)]
+
+
+def _is_stored(operation: ir.Operation) -> bool:
+    """Whether the result, or what is made of it without rounding, is stored in half precision."""
+    return any(half_type(value) is not None for value in _yielded(operation))
+
+
+def _is_yielded(operation: ir.Operation) -> bool:
+    """Whether the result, or what is made of it without rounding, is what the body gives."""
+    return any(True for _ in _yielded(operation))
+
+
+def _yielded(operation: ir.Operation) -> Iterator[ir.Value]:
+    """What a body gives of those that are the result, or made of it without rounding."""
+    for result in operation.results:
+        for user in (use.owner.operation for use in result.uses):
+            if user.name in _ENDS:
+                yield result
+            elif user.name in _CONVERSIONS or user.name in KEEPING_HALF:
+                yield from _yielded(user)
 
 
 def _constant(operation: ir.Operation, type_: ir.VectorType) -> ir.Value:

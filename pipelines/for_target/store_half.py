@@ -35,7 +35,8 @@ class StoreHalf:
     so, if the program wants it so or convolutions and their epilogues are all that reads it. So is what all
     of its readers round before they multiply it. That halves what goes through memory, and computes the same:
     transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
-    they have.
+    they have. On CPUs without AVX-512 conversions take longer than that saves: images that only kernels read
+    stay in f32, rounded.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -87,6 +88,8 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
             narrowed = _rebuild_output(transform, half)
             users[0].results[0].replace_all_uses_with(narrowed)
             erase_if_unused([users[0], transform.operation])
+        return
+    if not space.stores_half:
         return
     half = rounded_type(transform.body.operations[-1].operation.operands[0]) or _rounded_by_all(users)
     if half is None or not _takes(group, space, result=half):

@@ -102,3 +102,65 @@ func.func @kept(%m: tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32> {
     : (tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32>
   return %y : tensor<1x8x8x8xf32>
 }
+
+// -----
+
+// Bounds that bf16 has come before the rounding to it, however they are written.
+// CHECK-LABEL: @rounded
+// CHECK: ^bb0(%[[X:.*]]: f32):
+// CHECK: %[[IS_POSITIVE:.*]] = arith.cmpf ogt, %[[X]],
+// CHECK-NEXT: %[[A:.*]] = arith.select %[[IS_POSITIVE]], %[[X]],
+// CHECK-NEXT: %[[B:.*]] = arith.minimumf %[[A]],
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[B]] : f32 to bf16
+// CHECK-NEXT: %[[W:.*]] = arith.extf %[[H]] : bf16 to f32
+// CHECK-NEXT: vector.yield %[[W]]
+func.func @rounded(%m: tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%x: f32):
+    %zero = arith.constant 0.0 : f32
+    %six = arith.constant 6.0 : f32
+    %h = arith.truncf %x : f32 to bf16
+    %w = arith.extf %h : bf16 to f32
+    %is_positive = arith.cmpf ogt, %w, %zero : f32
+    %a = arith.select %is_positive, %w, %zero : f32
+    %b = arith.minimumf %a, %six : f32
+    vector.yield %b : f32
+  }) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>,
+      output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>,
+      step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}
+    : (tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32>
+  return %y : tensor<1x8x8x8xf32>
+}
+
+// -----
+
+// Those that it lacks don't, nor those of a number that is read rounded elsewhere, too.
+// CHECK-LABEL: @rounded_first
+// CHECK: arith.truncf
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: arith.minimumf
+// CHECK-NEXT: %[[H:.*]] = arith.truncf
+// CHECK-NEXT: %[[W:.*]] = arith.extf %[[H]]
+// CHECK-NEXT: %[[A:.*]] = arith.maximumf %[[W]],
+// CHECK-NEXT: arith.mulf %[[A]], %[[W]]
+func.func @rounded_first(%m: tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%x: f32):
+    %tenth = arith.constant 0.1 : f32
+    %zero = arith.constant 0.0 : f32
+    %h = arith.truncf %x : f32 to bf16
+    %w = arith.extf %h : bf16 to f32
+    %a = arith.minimumf %w, %tenth : f32
+    %g = arith.truncf %a : f32 to bf16
+    %v = arith.extf %g : bf16 to f32
+    %b = arith.maximumf %v, %zero : f32
+    %c = arith.mulf %b, %v : f32
+    vector.yield %c : f32
+  }) {decomposition = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>,
+      output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>,
+      step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0>}
+    : (tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32>
+  return %y : tensor<1x8x8x8xf32>
+}

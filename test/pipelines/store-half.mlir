@@ -2,7 +2,7 @@
 
 util.global private @device = #hal.device.target<"local", [
   #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
-    cpu = "haswell", cpu_features = "+avx2,+fma,+f16c", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+    cpu = "skylake-avx512", cpu_features = "+avx2,+fma,+f16c,+avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
 ]> : !hal.device
 
 #f2 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}

@@ -15,7 +15,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, copy_elements
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_dispatch, emit_executable
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of, numbers_of
 from iree.winograd.pipelines.emission.signature import DispatchSignature
 from iree.winograd.pipelines.emission.vectors import splat
 
@@ -123,6 +123,44 @@ def test_numbers_are_rounded_to_the_nearest(name, processor, tmp_path):
     assert torch.equal(result.isnan(), expected.isnan())
     kept = ~expected.isnan()
     assert torch.equal(result.view(torch.int16)[kept], expected.view(torch.int16)[kept])
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize(("most", "passes"), [(2.0**110, False), (np.inf, True), (np.inf, False)])
+def test_numbers_are_rounded_to_bf16_in_registers(most, passes, fused):
+    """By sums to the nearest, halfway between two to the even one, as long as they aren't too large for that.
+
+    What only passes may keep digits beyond 2^87, and moves by one more of f32 than to the nearest at most.
+    """
+    number = numbers_of(rounds_bf16=False, stores_half=False, fused_multiply_add=fused)["bf16"]
+
+    def copy_rounded(
+        source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int
+    ) -> None:
+        assert count.known is not None and count.known % lanes == 0
+        with loop(count, lanes) as i:
+            target.store(number.rounded(source.load(first + i, lanes), most, passes=passes), place + i)
+
+    stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(torch.bfloat16).float()
+    finite = stored[stored.isfinite() & (stored.abs() <= most)].sort().values
+    near = ((finite[1:].double() + finite[:-1].double()) / 2).float()
+    ends = [torch.tensor(end) for end in (torch.inf, -torch.inf)]
+    beyond = [] if np.isfinite(most) else [torch.inf, -torch.inf, 3.4e38, -3.4e38]
+    special = torch.tensor([0.0, -0.0, torch.nan, *beyond])
+    dirty = torch.tensor([0x7FFFFFFF, -1, 0x7F800001], dtype=torch.int32).view(torch.float32)
+    numbers = torch.cat([finite, near, *(near.nextafter(end) for end in ends), special, dirty])
+    # Arithmetic may take those below the least normal one for zeros.
+    numbers = numbers[~(numbers.abs() < torch.finfo(torch.float32).tiny) | (numbers == 0)]
+    numbers = torch.cat([numbers, torch.zeros(-len(numbers) % 8)])
+    program = copying_program("f32", "f32", len(numbers), 8, copy_numbers=copy_rounded)
+    result = torch.as_tensor(winograd.load(program).copied(numbers))
+    expected = numbers.to(torch.bfloat16).float()
+    assert torch.equal(result.isnan(), expected.isnan())
+    passing = (numbers.abs() >= 2.0**87) & numbers.isfinite() & passes
+    kept = ~(expected.isnan() | passing)
+    assert torch.equal(result[kept], expected[kept])
+    moved, bound = ((each.double() - numbers).abs() for each in (result, expected))
+    assert torch.all((moved <= bound + 2.0**-23 * numbers.abs())[passing])
 
 
 @pytest.mark.parametrize(

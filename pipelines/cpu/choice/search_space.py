@@ -75,6 +75,10 @@ class CpuSearchSpace:
         """There are kernels for batches, which read matrices where they are."""
         return None
 
+    @property
+    def stores_half(self) -> bool:
+        return self.target.stores_half
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""
         return types_misfit(problem)

@@ -23,6 +23,7 @@ class ProcessorFacts(NamedTuple):
     converts_half: bool = False
     rounds_bf16: bool = False
     multiplies_bf16: bool = False
+    stores_half: bool = True
 
 
 class InstructionSet(ABC):

@@ -43,12 +43,19 @@ class CpuTarget:
     """Whether vectors of f32 are rounded to bf16 by an instruction of their own."""
     multiplies_bf16: bool = False
     """Whether one instruction adds products of pairs of bf16 to a vector of sums of f32."""
+    stores_half: bool = True
+    """Whether images that only kernels read are stored in half precision: conversions take less than f32's
+    other half takes in the caches."""
     instruction_set: InstructionSet = X86_64
 
     @property
     def numbers(self) -> Numbers:
         """How it converts types of numbers."""
-        return numbers_of(rounds_bf16=self.rounds_bf16)
+        return numbers_of(
+            rounds_bf16=self.rounds_bf16,
+            stores_half=self.stores_half,
+            fused_multiply_add=self.fused_multiply_add,
+        )
 
     @property
     def runs_linux(self) -> bool:
@@ -86,5 +93,6 @@ class CpuTarget:
             one.converts_half and other.converts_half,
             one.rounds_bf16 and other.rounds_bf16,
             one.multiplies_bf16 and other.multiplies_bf16,
+            one.stores_half and other.stores_half,
             one.instruction_set,
         )

@@ -79,6 +79,7 @@ class X86(InstructionSet):
             cpu,
             converts_half=converts_half,
             rounds_bf16=rounds_bf16,
+            stores_half=False,
         )
 
     def vectors(self, count: int) -> Sequence[str]:

@@ -5,12 +5,16 @@ Intel, Architecture Instruction Set Extensions Programming Reference, VCVTNEPS2B
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import inf
+
 import numpy as np
 from iree.winograd.dialect.algebra.bf16 import BITS
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.conversions import holds
 from iree.winograd.passes.match.half_precision import KEEPING_HALF
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.pipelines.emission.vectors import constant_like, multiply_add
 
 from .f32 import F32
 from .number import Number, with_element
@@ -19,6 +23,16 @@ _BELOW_HALF = (1 << (BITS - 1)) - 1
 """Added to what is cut off, it carries for what is more than a half, and with one more for a half."""
 _NAN = 0x7FC00000
 """What every NaN becomes: rounded, its bits may be those of another number."""
+_EXPONENT = 0x7F800000
+_DIGITS, _BIAS = 23, 127
+"""Of f32: the bits behind the first one, and what is added to exponents."""
+_DISTANCE = float(3 << BITS - 1)
+"""So many times the power of two of a number of f32 lies in the middle of numbers whose last bit is the last
+that bf16 has of it, and is even as such: what is added to it is rounded (Dekker, Numer. Math. 18, 1971)."""
+_MOST = 2.0**110
+"""Up to which such sums are finite."""
+_MOST_EXPONENT = 86
+"""That of the largest distance that any number of f32 may be added to."""
 
 
 class UpperHalf(Number):
@@ -45,6 +59,31 @@ class UpperHalf(Number):
         kept = bits if _is_upper_half(computed) else _rounded(computed, bits)
         upper = arith.trunci(short, arith.shrui(kept, _splat(BITS, integer)))
         return arith.bitcast(with_element(computed.type, self.type), upper)
+
+
+@dataclass(frozen=True)
+class SummedUpperHalf(UpperHalf):
+    """The same where rounded numbers stay in registers: by a sum and a difference, three operations.
+
+    That takes bounds, without which infinity would become NaN. What isn't known to have any, and only passes,
+    is added to no more than infinity stays with: numbers beyond 2^87 keep more digits than bf16 has, and are
+    off by one of f32 at most. So are those below the least normal one, where arithmetic keeps them.
+    """
+
+    fused_multiply_add: bool = False
+
+    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+        if _is_upper_half(computed):
+            return computed
+        if most > _MOST and not passes:
+            return super().rounded(computed)
+        integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
+        exponent = arith.andi(arith.bitcast(integer, computed), _splat(_EXPONENT, integer))
+        if most > _MOST:
+            exponent = arith.minui(exponent, _splat(_MOST_EXPONENT + _BIAS << _DIGITS, integer))
+        power, fused = arith.bitcast(computed.type, exponent), self.fused_multiply_add
+        far = multiply_add(power, constant_like(computed, _DISTANCE), computed, fused)
+        return multiply_add(power, constant_like(computed, -_DISTANCE), far, fused)
 
 
 class RoundedUpperHalf(UpperHalf):

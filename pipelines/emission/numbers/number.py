@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.element_types import element_bytes
@@ -49,6 +50,14 @@ class Number:
     def narrowed(self, computed: ir.Value) -> ir.Value:
         """What is to be stored, rounded to the nearest number, to the even one of two as near."""
         return computed
+
+    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+        """The nearest number, as `narrowed` has it, in the type in registers.
+
+        `most` is what no magnitude exceeds. What only `passes`, to be computed with, may keep more digits
+        where it is larger than all that a program is about.
+        """
+        return self.widened(self.narrowed(computed))
 
     def functions(self, fused_multiply_add: bool) -> Mapping[str, Function]:
         """By the name of the operation: what is computed on vectors in other ways than IREE would."""

@@ -92,6 +92,10 @@ class GpuSearchSpace:
         """Where matrix units are faster than IREE's code: it doesn't split numbers for them."""
         return _LEAST_UNKNOWN_MULTIPLY_ADDS if self._sums_in_blocks else None
 
+    @property
+    def stores_half(self) -> bool:
+        return True
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if reason := types_misfit(problem):
