@@ -22,16 +22,18 @@ class Predicted:
     """None where it is left to IREE."""
     seconds: float
     stock_seconds: float
+    limit: float | None
+    """Of the relative error that it may have."""
 
 
 def predicted(problem: ConvolutionProblem, space: GpuSearchSpace) -> Predicted:
     """What is chosen for a layer by default, and what IREE's own code is taken to need."""
     if space.problem_misfit(problem) is not None:
-        return Predicted(None, 0.0, 0.0)
+        return Predicted(None, 0.0, 0.0, None)
     asked = error_limit(problem, space, None, None)
     candidates = predict_fastest(problem, space, asked)
     limit = attainable_limit(problem, asked, candidates)
     chosen, _ = choose_predicted([each for each in candidates if each.keeps(limit)])
     seconds = chosen.predicted_seconds
     stock = sum(space.iree_stage_seconds(problem).values()) or seconds
-    return Predicted(None if chosen.implementation.is_left_to_iree else chosen, seconds, stock)
+    return Predicted(None if chosen.implementation.is_left_to_iree else chosen, seconds, stock, limit)

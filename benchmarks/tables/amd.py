@@ -98,6 +98,39 @@ def _range(bounds: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
+def blocks(files: Sequence[Any]) -> list[str]:
+    """Of each target how many layers have bounds below 0.85 for which cause, and how many times as long the
+    fastest kernels with higher ones are predicted to take."""
+    (file,) = files
+    rows = list(file["blocks"].values())
+    named = {(each["target"], each["cause"]): each for each in rows}
+    causes = ("bound of 0.85 or more", *_LOW, "depthwise and grouped", "left to IREE")
+    targets = dict.fromkeys(each["target"] for each in rows)
+    return table(
+        ("target", *causes),
+        [(target, *(_layers(named.get((target, cause))) for cause in causes)) for target in targets],
+    )
+
+
+_LOW = (
+    "fewer sums than two warps of 8 x 8 a SIMD",
+    "more to do for a compute unit by 64 x 64",
+    "others",
+    "fused",
+    "matrix units: smaller blocks",
+)
+
+
+def _layers(row: Mapping[str, Any] | None) -> str:
+    """How many, and the least and the greatest part of time."""
+    if row is None:
+        return ""
+    if "times" not in row:
+        return str(row["layers"])
+    least, _, most = row["times"]
+    return f"{row['layers']}: {least:.2f} to {most:.2f}"
+
+
 def between(files: Sequence[Any]) -> list[str]:
     """Of each operation between convolutions the kernels that it takes, and what they are on all targets."""
     (file,) = files

@@ -35,6 +35,11 @@ RUNS: Mapping[str, Run] = {
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
         "amd.between --output benchmarks/results/amd-between.json",
     ),
+    "amd-blocks.json": Run(
+        "2026-11-28",
+        "no GPU: predictions",
+        "amd.blocks --layers layers.txt --output benchmarks/results/amd-blocks.json",
+    ),
     "amd-chosen.json": Run(
         "2026-11-27",
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",

@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
 
+from .units import KIBIBYTE
+
+FEW_WAVES = 0.7
+"""The part of a rate that is left where a SIMD has one wave, which nothing hides latencies of."""
+
 
 class AmdFamily(Enum):
     """Chips whose units are of the same rates."""
@@ -24,6 +29,16 @@ class AmdFamily(Enum):
     def is_cdna(self) -> bool:
         """Whether warps have 64 threads, and matrix units multiply f32, too."""
         return self in (AmdFamily.CDNA1, AmdFamily.CDNA2, AmdFamily.CDNA3, AmdFamily.CDNA4)
+
+    @property
+    def simds(self) -> int:
+        """Of a compute unit."""
+        return 4 if self.is_cdna else 2
+
+    @property
+    def shared_memory_bytes(self) -> int:
+        """Of a compute unit, whatever a workgroup may have."""
+        return (160 if self is AmdFamily.CDNA4 else 64) * KIBIBYTE
 
 
 @dataclass(frozen=True)

@@ -15,12 +15,26 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.split import MfmaSchedule
 from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.between import main as compile_between
-from benchmarks.amd.blocks import FEW, FULLER, LEFT, WIDE, cause, sums_of_two_warps
+from benchmarks.amd.blocks import (
+    CAUSES,
+    FEW,
+    FULLER,
+    FUSED,
+    HIGH,
+    LEFT,
+    MATRICES,
+    blocks,
+    bound,
+    counted,
+    sums_of_two_warps,
+)
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
 from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
@@ -33,6 +47,7 @@ from benchmarks.amd.rocm import kernels_of_assembly
 from benchmarks.amd.zoo_layers import network_layers
 from benchmarks.square_layer import SquareLayer
 from benchmarks.tables.amd import between
+from benchmarks.tables.amd import blocks as table_of_blocks
 
 CODE = """\
 kernel:
@@ -191,19 +206,84 @@ def test_layers_have_the_same_kernels_whose_blocks_are_as_full() -> None:
     assert key(32, 128, 64) not in other
 
 
-def test_blocks_are_small_for_a_cause() -> None:
-    """On a GPU of 96 compute units. What blocks of 64 x 64 leave over is counted by what a unit has to do."""
-    space = GpuBackend(GpuTarget(1024, 64 << 10, architecture="rdna3")).search_space()
+@pytest.mark.parametrize(
+    ("block", "thread", "of_peak"),
+    [
+        ((32, 32), (4, 4), 0.44),
+        ((32, 32), (8, 4), 0.57),
+        ((64, 32), (8, 8), 0.84),
+        ((64, 64), (8, 8), 0.89),
+        ((128, 128), (16, 8), 0.95),
+    ],
+)
+def test_blocks_are_bound_by_what_threads_load(
+    block: tuple[int, int], thread: tuple[int, int], of_peak: float
+) -> None:
+    """Of r x c sums r c / (4 (r + c + (R + C) / t)) on RDNA 3, where computing doesn't bound them."""
+    schedule = GemmSchedule(*block, 16, thread_rows=thread[0], thread_columns=thread[1])
+    found = bound(schedule, architecture_of("gfx1100"), by_mesa=False)
+    assert found == pytest.approx(of_peak, abs=0.005)
+    by_pairs = bound(schedule, architecture_of("gfx1100"), by_mesa=True)
+    assert by_pairs == pytest.approx(min(of_peak, 0.75) if schedule.threads == 32 else of_peak, abs=0.005)
 
-    def found(batch: int, size: int, channels: int, filters: int) -> str:
-        problem = layer_problem(SquareLayer(batch, size, channels, filters, 1))
-        return cause(problem, predicted(problem, space).chosen, 96)
+
+def test_matrix_units_are_bound_by_what_warps_load() -> None:
+    """Of 64 x 64 sums in four warps, three products of two parts: less on CDNA 4 than on CDNA 3."""
+    small = MfmaSchedule(64, 64, 32, 32, stages=2, summed_block=32)
+    large = MfmaSchedule(96, 128, 48, 64, stages=2, summed_block=32, terms=32)
+    found = [
+        bound(each, architecture_of(chip), by_mesa=False)
+        for each, chip in ((small, "gfx942"), (small, "gfx950"), (large, "gfx950"))
+    ]
+    assert found == pytest.approx([1.0, 0.5, 0.857], abs=0.001)
+    fused = FusedSchedule(16, 8, 8, 4, thread_products=1, thread_tiles=4, thread_columns=4)
+    assert bound(fused, architecture_of("gfx1100"), by_mesa=True) is None
+
+
+def test_lower_bounds_have_a_cause_and_are_predicted_to_be_faster() -> None:
+    """On a GPU of 96 compute units, and on CDNA 4: of all that has a higher bound nothing takes less.
+
+    What blocks of 64 x 64 leave over is counted by what a unit has to do.
+    """
+
+    def layer(batch: int, size: int, channels: int, filters: int, taps: int = 1) -> ConvolutionProblem:
+        return layer_problem(SquareLayer(batch, size, channels, filters, taps))
 
     assert sums_of_two_warps(96) == 786432
-    assert found(1, 35, 192, 32) == FEW
-    assert found(32, 14, 256, 128) == FULLER  # Of 196 blocks three for a unit, of twice as many halves five.
-    assert found(32, 14, 1024, 256) == WIDE
-    assert cause(layer_problem(SquareLayer(1, 7, 8, 8, 1)), None, 96) == LEFT
+    expected = {
+        "vulkan:rdna3": {
+            layer(1, 35, 192, 32): FEW,
+            # Of 196 blocks three for a unit, of twice as many halves five.
+            layer(32, 14, 256, 128): FULLER,
+            layer(32, 14, 1024, 256): HIGH,
+            layer(1, 56, 64, 64, 3): FUSED,
+            layer(1, 28, 288, 128): LEFT,
+        },
+        "hip:gfx950": {layer(1, 28, 512, 512, 3): MATRICES, layer(1, 14, 1024, 256): HIGH},
+    }
+    for target, causes in expected.items():
+        found = list(blocks(list(causes), target))
+        assert [cause for cause, _ in found] == list(causes.values())
+        for cause, block in found:
+            assert (block is None) == (cause in (HIGH, LEFT))
+            # A slower one may be chosen for its accuracy.
+            assert block is None or block.times >= 1 - TIME_TOLERANCE
+        rows = counted(target, found)
+        assert sum(row["layers"] for row in rows.values()) == len(causes)  # type: ignore[misc]
+        heads, _, line = table_of_blocks([{"blocks": rows}])
+        assert line.startswith(f"| {target} | 1 |") and heads.count("|") == len(CAUSES) + 2
+
+
+def test_sizes_that_irees_blocks_dont_divide_are_not_left_to_it() -> None:
+    """By Vulkan it spills registers there, or leaves a SIMD one wave."""
+    window = "stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+    left, *others = (
+        ConvolutionProblem.parse(f"{layer} kernel 1x1 {window}")
+        for layer in ("1x28x28x288->128", "1x7x7x512->2048", "1x14x14x512->256", "2x32x32x320->8")
+    )
+    space = GpuBackend(GpuTarget(1024, 48 << 10, architecture="rdna4")).search_space()
+    assert predicted(left, space).chosen is None
+    assert all(predicted(each, space).chosen is not None for each in others)
 
 
 def test_kernels_of_the_same_blocks_are_summed_up() -> None:

@@ -15,7 +15,7 @@ from iree.winograd.passes.match.problem import MatmulProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
-from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
+from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -35,6 +35,12 @@ BOUNDS_OF_IREE: Mapping[AmdFamily, tuple[float, float]] = MappingProxyType(
 
 Those that read all operands from caches, as by LLVM on RDNA 4, have bounds of up to 0.99, which these caches
 aren't in. On CDNA IREE multiplies on the same matrix units as we do, as fast."""
+
+
+WHOLE_ROWS, WHOLE_COLUMNS, HALF_A_WAVE = 8, 32, 0.5
+"""What IREE's blocks by Vulkan divide. For 7 x 7 and 35 x 35 pixels its workgroups have 4 to 16 threads, and
+spill 21 to 23 registers; for 14 x 14 and strided 28 x 28 they leave a SIMD of RDNA one wave; for 32 x 32 and
+8 channels 341 registers and one wave (Mesa 26.2.6)."""
 
 
 def iree_matmul_seconds(problem: MatmulProblem, machine: GpuMachine) -> Mapping[str, float]:
@@ -68,16 +74,27 @@ def iree_convolution_seconds(
     bounds = BOUNDS_OF_IREE.get(family)
     size = shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes
     moving = size / machine.memory_bandwidth
+    is_by_vulkan = bounds is not None and not target.orders_steps
+    kept = _kept_by_vulkan(shape) if is_by_vulkan and prod(shape.kernel_size) == 1 else 1.0
 
     def seconds(schedule: GemmSchedule) -> float:
         products = stage_seconds(shape, schedule, machine)["products"]
         slowed = 1.0
         if bounds is not None:
             reached = REACHED * bounds[prod(shape.kernel_size) == 1] * machine.flops
-            slowed = product_rate(schedule, machine) / reached
+            slowed = product_rate(schedule, machine) / (reached * kept)
         return max(moving, PRODUCT_LATENCY + (products - PRODUCT_LATENCY) * slowed)
 
     whole = [each for each in gemm_schedules(shape, target, machine) if each.reduction_parts == 1]
     if not whole:
         return {}
     return {"products": min(map(seconds, whole)), "launch": launch_seconds(machine)}
+
+
+def _kept_by_vulkan(shape: ConvolutionShape) -> float:
+    """The part of the rate of a product of pixels and channels that IREE's workgroups keep by their sizes."""
+    is_matrix = all(stride == 1 for stride in shape.strides)
+    rows = shape.images * prod(shape.output_size) if is_matrix else shape.output_size[-1]
+    if rows % 2:
+        return HALF_A_WAVE
+    return FEW_WAVES if rows % WHOLE_ROWS or shape.group_outputs < WHOLE_COLUMNS else 1.0

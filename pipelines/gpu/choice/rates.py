@@ -33,9 +33,8 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
-from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
+from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.schedule import Schedule
 
 PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
@@ -44,10 +43,6 @@ PRODUCT_RATES = {(8, 8): 0.57, (8, 4): 0.44, (4, 4): 0.385}
 
 FASTER = 1.5
 """Times as fast as others that large products of split numbers are where layers gain by them."""
-FEW_WAVES = 0.7
-"""The part of a rate that is left where a SIMD has one wave, which nothing hides latencies of."""
-_CDNA_SHARED_MEMORY, _CDNA_SIMDS = 64 * KIBIBYTE, 4
-"""Of a compute unit; CDNA 4 has more memory."""
 REACHED = 0.65
 """The part of bounds that is expected on AMD's GPUs."""
 _BOUNDS_OF_RDNA2 = {(16, 8): 0.96, (8, 8): 0.95, (8, 4): 0.85, (4, 4): 0.80}
@@ -168,8 +163,8 @@ def has_two_waves(schedule: GemmSchedule, machine: GpuMachine) -> bool:
     family = amd_family(machine.name)
     if family is None or not family.is_cdna:
         return True
-    workgroups = _CDNA_SHARED_MEMORY // schedule.shared_memory_bytes(F32)
-    return workgroups * ceil_div(schedule.threads, MFMA.threads) // _CDNA_SIMDS >= 2
+    workgroups = family.shared_memory_bytes // schedule.shared_memory_bytes(F32)
+    return workgroups * ceil_div(schedule.threads, MFMA.threads) // family.simds >= 2
 
 
 def _kept_with_few_waves(schedule: GemmSchedule, machine: GpuMachine) -> float:

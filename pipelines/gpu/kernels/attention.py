@@ -224,6 +224,12 @@ class Rows:
     def _start(self, row: Index) -> Index:
         return self.origin + row * self.strides[0]
 
+    def quad_of_row(self, row: Index, quad: Index) -> ir.Value:
+        """A quad of a row of the first block, of the last row for those behind it."""
+        if self.buffer.by_quads and self.is_whole:
+            return self.buffer.load(self.start(row) + quad * QUAD)
+        return self._load(row, quad * QUAD)
+
     def _load(self, row: Index, column: Index) -> ir.Value:
         exists = row.less_than(self.count)
         start = self._start(row.minimum(self.count - 1))

@@ -91,7 +91,11 @@ class _Workgroup:
         self._values = Rows.of_values(kernel, values, self._head, self._result_quads * _ACROSS)
         self._element = queries.computed
         self._row, self._column = thread_id() // _ACROSS * _THREAD_ROWS, thread_id() % _ACROSS
-        self._of_queries = self._allocate(schedule.channel_row(problem), schedule.queries, "queries")
+        self._of_queries = (
+            self._allocate(schedule.channel_row(problem), schedule.queries, "queries")
+            if schedule.shares_queries
+            else None
+        )
         self._stage = self._allocate(schedule.stage_row(problem), schedule.keys, "stage")
         self._weights = self._allocate(_ACROSS + 1, schedule.queries, "weights")
         self._shared = SharedScalars.allocate((schedule.queries, _ACROSS), "exchange", self._element)
@@ -106,7 +110,8 @@ class _Workgroup:
 
     def emit(self, output: GlobalBuffer) -> None:
         scores = self._kernel.problem.scores
-        self._queries.store(self._queries.load(Index(0)), self._of_queries)
+        if self._of_queries is not None:
+            self._queries.store(self._queries.load(Index(0)), self._of_queries)
         zero = zero_scalar(self._element)
         result = [constant_quad(0.0, self._element)] * (_THREAD_ROWS * self._result_quads)
         lowest = [constant_like(zero, LOWEST)] * _THREAD_ROWS
@@ -179,20 +184,31 @@ class _Workgroup:
     def _scores(self) -> list[ir.Value]:
         """For each row the scores of this thread's quad of keys."""
 
-        def step(quad: Index, sums: list[ir.Value]) -> list[ir.Value]:
+        def step(quad: Index, values: list[ir.Value]) -> list[ir.Value]:
+            sums, queries = values[:_THREAD_ROWS], values[_THREAD_ROWS:] or self._queries_at(quad)
             # The four keys of this thread lie apart, each beside its neighbours' of the same number.
             keys = [self._stage.load([self._column + _ACROSS * j, quad]) for j in range(QUAD)]
             channels = transposed(keys)
-            for i, row in enumerate(self._rows):
-                query = self._of_queries.load([row, quad])
+            # Those of the device's memory take longest: the next ones are on their way meanwhile.
+            following = self._queries_at((quad + 1).minimum(last)) if values[_THREAD_ROWS:] else []
+            for i, query in enumerate(queries):
                 for c in range(QUAD):
                     sums[i] = vector.fma(broadcast(lane(query, c), QUAD), channels[c], sums[i])
-            return sums
+            return [*sums, *following]
 
-        zeros = [constant_quad(0.0, self._element)] * _THREAD_ROWS
-        sums = loop_carried(self._channel_quads, 1, zeros, step, "channels")
+        last = self._channel_quads - 1
+        begin = [constant_quad(0.0, self._element)] * _THREAD_ROWS
+        if self._of_queries is None:
+            begin += self._queries_at(Index(0))
+        sums = loop_carried(self._channel_quads, 1, begin, step, "channels")[:_THREAD_ROWS]
         factor = self._kernel.problem.scores.factor
         return [arith.mulf(each, constant_quad(factor, self._element)) for each in sums]
+
+    def _queries_at(self, quad: Index) -> list[ir.Value]:
+        """This thread's quad of each of its rows."""
+        if self._of_queries is None:
+            return [self._queries.quad_of_row(row, quad) for row in self._rows]
+        return [self._of_queries.load([row, quad]) for row in self._rows]
 
     def _existing(self, first: Index, scores: ir.Value) -> ir.Value:
         """Minus infinity for keys behind the last one."""

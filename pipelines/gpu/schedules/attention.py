@@ -61,6 +61,9 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
 
     rows: int
     """Queries of a workgroup."""
+    shares_queries: bool = True
+    """Whether they are in shared memory. Otherwise threads read them where they are, for each block of keys:
+    memory is left for more workgroups, and moves fewer bytes for a product."""
 
     @property
     def queries(self) -> int:
@@ -71,9 +74,8 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
         return self.rows // self.thread_queries * self.across
 
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
-        quads = self.rows * (self.channel_row(problem) + self.across + 1) + self.keys * self.stage_row(
-            problem
-        )
+        of_row = self.across + 1 + (self.channel_row(problem) if self.shares_queries else 0)
+        quads = self.rows * of_row + self.keys * self.stage_row(problem)
         return (quads * QUAD + self.rows * self.across) * F32.bytes
 
     def channel_row(self, problem: AttentionProblem) -> int:
@@ -83,6 +85,14 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
     def result_quads(self, problem: AttentionProblem) -> int:
         """Of a row of a thread."""
         return ceil_div(problem.mixtures.columns, QUAD * self.across)
+
+    def moved_quads(self, problem: AttentionProblem) -> int:
+        """What memory moves for a workgroup and a block of keys: its threads' operands, and the stages."""
+        channels, results = self.channel_row(problem) - 1, self.result_quads(problem)
+        of_scores = channels * (self.thread_queries + QUAD)
+        of_mixtures = self.across * (self.thread_queries + QUAD * results)
+        staged = self.keys * (channels + results * self.across)
+        return self.threads * (of_scores + of_mixtures) + staged
 
     def stage_row(self, problem: AttentionProblem) -> int:
         """Of keys, or of values, which take the same memory in turn."""

@@ -6,6 +6,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_chip, amd_family
 
 from .attention import (
     AttentionSchedule,
@@ -21,6 +22,9 @@ _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 _WORKGROUPS = 264
 """Two for each multiprocessor of a large GPU."""
+_ROWS_ON_AMD = (64, 32, 16)
+_WAVE = 64
+"""Threads, at most: waves of fewer leave room for as many more."""
 
 
 def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> AttentionSchedule | None:
@@ -32,6 +36,9 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
         # TF32 has all numbers of half precision.
         products = ROUNDED_PRODUCTS if problem.holds_half else SPLIT_PRODUCTS
         candidates += [MatrixAttentionSchedule(warps, products) for warps in range(most, 0, -1)]
+    family = amd_family(target.architecture)
+    if family is not None:
+        return _on_amd(problem, target, family)
     by_multiply_adds = [MultiplyAddAttentionSchedule(rows) for rows in _ROWS]
     # Fewer queries where these would leave multiprocessors idle.
     candidates += [each for each in by_multiply_adds[:-1] if each.workgroups(problem) >= _WORKGROUPS]
@@ -39,7 +46,33 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     return next((each for each in candidates if _fits(each, problem, target)), None)
 
 
+def _on_amd(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:
+    """The one by which the compute unit that has most queries takes least, with queries in shared memory if
+    that is as good."""
+    chip = amd_chip(target.architecture)
+    assert chip is not None
+
+    def preference(schedule: MultiplyAddAttentionSchedule) -> tuple[float, bool]:
+        most = ceil_div(schedule.workgroups(problem), chip.compute_units) * schedule.moved_quads(problem)
+        kept = 1.0 if waves_on_amd(schedule, problem, family) >= 2 else FEW_WAVES
+        return most / kept, not schedule.shares_queries
+
+    candidates = (
+        MultiplyAddAttentionSchedule(rows, shares_queries)
+        for rows in _ROWS_ON_AMD
+        for shares_queries in ((True, False) if family.is_cdna else (True,))
+    )
+    fitting = [each for each in candidates if _fits(each, problem, target)]
+    return min(fitting, key=preference, default=None)
+
+
+def waves_on_amd(schedule: AttentionSchedule, problem: AttentionProblem, family: AmdFamily) -> int:
+    """Of 64 threads, for whose workgroups a SIMD's compute unit has shared memory."""
+    workgroups = family.shared_memory_bytes // schedule.shared_memory_bytes(problem)
+    return workgroups * ceil_div(schedule.threads, _WAVE) // family.simds
+
+
 def _fits(schedule: AttentionSchedule, problem: AttentionProblem, target: GpuTarget) -> bool:
-    if not schedule.has_registers(problem):
+    if not schedule.has_registers(problem) or schedule.threads > target.max_threads:
         return False
     return schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes

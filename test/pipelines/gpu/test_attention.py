@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import iree.winograd
 import numpy as np
 import pytest
 import torch
 from attention_program import Heads, MaskedHeads, Pixels, attended
 from iree.winograd.compiling.program import compile
+from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
+from iree.winograd.pipelines.gpu import attention_lowering
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
+from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_on_amd
+from iree.winograd.pipelines.machines.amd import amd_chip, amd_family
 from wide import wide
 
 CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 3, 64, 7), (9, 8, 130, 16)])]
@@ -25,6 +34,50 @@ def test_attention_of_heads(case: tuple[int, int, int, int], gpu_target: str, gp
     split = x.astype(np.float64).reshape(images, tokens, 3, heads, channels).transpose(2, 0, 3, 1, 4)
     expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
     assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("channels", [96, *wide([90])])
+def test_queries_that_are_read_where_they_are(
+    channels: int, gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on CDNA, where others leave a SIMD no room for a second wave: 90 channels are no quads."""
+    schedule = MultiplyAddAttentionSchedule(16, shares_queries=False)
+    of_problems = Mock(return_value=schedule)
+    monkeypatch.setattr(attention_lowering, "attention_schedule", of_problems)
+    x = np.random.default_rng(0).standard_normal((1, 77, 3 * 2 * channels), np.float32)
+    imported = iree.winograd.import_torch(Heads(2), torch.from_numpy(x))
+    compiled = bytes(compile(imported, target=gpu_target, strict=True))
+    assert of_problems.called
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
+    split = x.astype(np.float64).reshape(1, 77, 3, 2, channels).transpose(2, 0, 3, 1, 4)
+    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
+    assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("channels", [8, 40, 64, 100, 128])
+@pytest.mark.parametrize("architecture", ["gfx908", "gfx90a", "gfx942", "gfx950"])
+def test_attention_leaves_simds_two_waves_on_cdna(architecture: str, channels: int) -> None:
+    """Where there are queries for as many: four threads have one."""
+    family, chip = amd_family(architecture), amd_chip(architecture)
+    assert family is not None and chip is not None
+    tokens = 4 * chip.compute_units * family.simds * 2 * 64 // 4
+    schedule = attention_schedule(problem := _of_tokens(1, tokens, channels), _amd(architecture))
+    assert schedule is not None and waves_on_amd(schedule, problem, family) >= 2
+    # Of few queries each compute unit has at most one workgroup, whatever it has room for.
+    few = attention_schedule(_of_tokens(1, 64, channels), _amd(architecture))
+    assert few is not None and few.queries == 16
+
+
+def _of_tokens(heads: int, tokens: int, channels: int) -> AttentionProblem:
+    """Attention of tokens to each other."""
+    rows, columns = (Matrices(0, (), *strides) for strides in ((channels, 1), (1, channels)))
+    scores = BatchProduct(heads, tokens, tokens, channels, rows, columns, rows)
+    mixtures = BatchProduct(heads, tokens, channels, tokens, rows, rows, rows)
+    return AttentionProblem(scores, mixtures, safe=True)
+
+
+def _amd(architecture: str) -> GpuTarget:
+    return GpuTarget(1024, (160 if architecture == "gfx950" else 48) << 10, architecture=architecture)
 
 
 @pytest.mark.parametrize("safe", wide([True, False]))
