@@ -251,7 +251,7 @@ class ColumnsLowering(ConvolutionLowering):
             filters = weights, TensorArgument.of(weights, by_quads and layout.outputs_are_innermost)
             kernel = replace(kernel, layout=layout)
         schedule = kernel.schedule
-        threads = WorkgroupThreads(schedule.threads)
+        threads = WorkgroupThreads(schedule.threads, schedule.resident_threads)
         return self._finished(kernel, schedule.stage, threads, [self._image(by_quads), filters], by_quads)
 
 

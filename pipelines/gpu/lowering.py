@@ -181,7 +181,8 @@ def _warpgroup(
 def _depthwise(
     launcher: Launcher, group: ConvolutionGroup, schedule: GpuDepthwiseSchedule
 ) -> ConvolutionLowering:
-    return ColumnsLowering(launcher, group, DepthwiseKernel(group.shape, schedule))
+    kernel = DepthwiseKernel(group.shape, schedule, float_register=launcher.target.float_register)
+    return ColumnsLowering(launcher, group, kernel)
 
 
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:

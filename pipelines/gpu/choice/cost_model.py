@@ -9,7 +9,11 @@ from types import MappingProxyType
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
-from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule, elements_read
+from iree.winograd.pipelines.gpu.schedules.columns import (
+    ColumnsSchedule,
+    GpuDepthwiseSchedule,
+    elements_read,
+)
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule, StagedSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
@@ -54,6 +58,9 @@ CYCLES_OF_LOAD = 4
 128 multiply-adds are started."""
 TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
+SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 1e-6, 0.1e-6
+"""The same where a workgroup's filters come first and rows are ahead: what memory takes, and no more than to
+begin loads. Not measured yet."""
 COLUMNS_RATE = 0.45
 """The part of these rates that kernels reach whose threads have columns: 0.4 to 0.55 on an H200."""
 BUSY_THREADS = 256
@@ -170,26 +177,34 @@ def columns_seconds(
                   + root of the sum of squares of bytes / bandwidth of memory
                     and cycles of all threads / clock rate / part that is reached / busy part
 
-    where a thread's cycles are those of its loads from the first cache or of its multiply-adds, whichever are
+    where rows ahead leave a latency of all filters and less of each row, and keep more loads under
+    way. A thread's cycles are those of its loads from the first cache or of its multiply-adds, whichever are
     more, and multiprocessors with few threads are busy for a part of the time.
     """
     moved = (shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / (
         machine.memory_bandwidth
     )
-    *outer, width = shape.output_size
     *rows, taps = shape.kernel_size
     elements = elements_read(shape.decomposition, schedule.columns)
     # Quads of weights that a quad of the image is multiplied by, and quads of the image for one of outputs.
     weights, quads = (1, 1) if is_depthwise(shape) else (QUAD, ceil_div(shape.group_inputs, QUAD))
     loads, multiplied = len(elements) + taps * weights, schedule.columns * taps * weights
     cycles = prod(rows) * quads * max(CYCLES_OF_LOAD * loads, multiplied)
-    threads = (
-        shape.images * prod(outer) * ceil_div(width, schedule.columns) * ceil_div(shape.output_channels, QUAD)
-    )
-    busy = min(1.0, threads / (BUSY_THREADS * machine.multiprocessors))
+    threads = column_threads(shape, schedule)
+    is_ahead = isinstance(schedule, GpuDepthwiseSchedule) and schedule.rows_ahead is not None
+    busy_threads = 0.75 * BUSY_THREADS if is_ahead else BUSY_THREADS
+    busy = min(1.0, threads / (busy_threads * machine.multiprocessors))
     computed = threads * cycles * 2 * QUAD / (COLUMNS_RATE * machine.flops * busy)
-    latency = OUTPUT_LATENCY + prod(rows) * quads * TAP_ROW_LATENCY
+    latency = OUTPUT_LATENCY + prod(rows) * quads * (AHEAD_ROW_LATENCY if is_ahead else TAP_ROW_LATENCY)
+    latency += SHARED_FILTER_LATENCY if is_ahead else 0.0
     return {schedule.stage: latency + hypot(moved, computed), "launch": launch_seconds(machine)}
+
+
+def column_threads(shape: ConvolutionShape, schedule: ColumnsSchedule) -> int:
+    """Threads of all workgroups that compute something."""
+    *outer, width = shape.output_size
+    columns = shape.images * prod(outer) * ceil_div(width, schedule.columns)
+    return columns * ceil_div(shape.output_channels, QUAD)
 
 
 def launch_seconds(machine: GpuMachine) -> float:

@@ -15,7 +15,12 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, registers_of
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import (
+    RESIDENT_THREADS_AHEAD,
+    GpuDepthwiseSchedule,
+    GroupedSchedule,
+    elements_read,
+)
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, fits, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
@@ -45,6 +50,7 @@ from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
+from .cost_model import column_threads
 from .rates import DUAL_ISSUING_THREADS, fused_rates, has_two_waves, multiply_add_rates
 from .representative import representative
 from .stage_seconds import stage_seconds
@@ -178,6 +184,10 @@ _COLUMN_SIZES = [
 ]
 """Threads, quads and columns. Of those that are predicted to be equally fast the first is taken."""
 DEPTHWISE_SCHEDULES = tuple(GpuDepthwiseSchedule(*each) for each in _COLUMN_SIZES)
+AHEAD_SCHEDULES = tuple(GpuDepthwiseSchedule(128, 16, columns, rows_ahead=2) for columns in (1, 2))
+"""For few threads, which wait for their loads more than they compute."""
+MAX_ROWS_AHEAD, MAX_ELEMENTS_AHEAD = 7, 9
+"""Rows of taps, and what one reads of neighbouring outputs: all of it is straight code."""
 GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 MANY_SUMS = 64
 """Of a thread."""
@@ -226,12 +236,25 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
         return
     if is_depthwise(shape):
         yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
+        yield from _ahead(shape, target, machine)
         return
     yield from gemm_schedules(shape, target, machine)
     yield from gemv_schedules(shape, target, machine)
     yield from matrix_schedules(shape, target, machine)
     yield from _fused(shape, target, machine)
     yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
+
+
+def _ahead(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuDepthwiseSchedule]:
+    """Those that have rows of taps ahead, where all threads are resident at once."""
+    rows = prod(shape.kernel_size[:-1])
+    for schedule in AHEAD_SCHEDULES:
+        elements = len(elements_read(shape.decomposition, schedule.columns))
+        is_short = 1 < rows <= MAX_ROWS_AHEAD and elements <= MAX_ELEMENTS_AHEAD
+        threads = column_threads(representative(shape), schedule)
+        is_small = threads <= RESIDENT_THREADS_AHEAD * machine.multiprocessors
+        if is_short and is_small and kernel_misfit(shape, target, schedule) is None:
+            yield schedule
 
 
 def gemm_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GemmSchedule]:

@@ -76,7 +76,7 @@ class DirectColumnsKernel(ABC):
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Columns of outputs, channels."""
-        return self._grid.workgroups(self._columns(sizes).count(sizes.batch))
+        return self.grid.workgroups(self.all_columns(sizes).count(sizes.batch))
 
     def emit(
         self,
@@ -87,25 +87,37 @@ class DirectColumnsKernel(ABC):
         epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, `output` is N x OH... x K."""
-        all_columns = self._columns(work.sizes)
-        number, quad, exists = self._grid.place(work.workgroup, all_columns.count(work.sizes.batch))
+        all_columns = self.all_columns(work.sizes)
+        number, quad, exists = self.grid.place(work.workgroup, all_columns.count(work.sizes.batch))
         channel = quad * QUAD
         operands = ColumnOperands(self.shape, self.layout, image, filters, channel)
 
         def compute() -> None:
             columns = all_columns.locate(number)
-            for column, sum_ in enumerate(self._sums(columns, operands, output.computed)):
-                position = columns.output(column)
-
-                def store(sum_: ir.Value = sum_, position: tuple[Index, ...] = position) -> None:
-                    finished = epilogue.emit(sum_, columns.image, position, channel)
-                    offset = output.offset([columns.image, *position, channel])
-                    remaining = Index(self.shape.output_channels) - channel
-                    output.store_first(finished, offset, remaining, Condition(True))
-
-                when(columns.exists(column), store)
+            sums = self._sums(columns, operands, output.computed)
+            self.store(sums, columns, channel, output, epilogue)
 
         when(exists, compute)
+
+    def store(
+        self,
+        sums: Sequence[ir.Value],
+        columns: Columns,
+        channel: Index,
+        output: GlobalBuffer,
+        epilogue: VectorEpilogue,
+    ) -> None:
+        """Finishes and writes a quad of channels of those of the columns that exist."""
+        for column, sum_ in enumerate(sums):
+            position = columns.output(column)
+
+            def store(sum_: ir.Value = sum_, position: tuple[Index, ...] = position) -> None:
+                finished = epilogue.emit(sum_, columns.image, position, channel)
+                offset = output.offset([columns.image, *position, channel])
+                remaining = Index(self.shape.output_channels) - channel
+                output.store_first(finished, offset, remaining, Condition(True))
+
+            when(columns.exists(column), store)
 
     def _sums(self, columns: Columns, operands: ColumnOperands, computed: ir.Type) -> list[ir.Value]:
         """Of each of the columns, row by row of the filter's taps."""
@@ -137,12 +149,14 @@ class DirectColumnsKernel(ABC):
         )
 
     @property
-    def _grid(self) -> ThreadGrid:
+    def grid(self) -> ThreadGrid:
+        """Threads over groups of columns and quads of channels."""
         return ThreadGrid(
             ceil_div(self.shape.output_channels, QUAD), self.schedule.threads, self.schedule.quads
         )
 
-    def _columns(self, sizes: Sizes) -> OutputColumns:
+    def all_columns(self, sizes: Sizes) -> OutputColumns:
+        """All outputs, by groups of columns."""
         return OutputColumns(SizedShape.of(self.shape, sizes), self.schedule.columns)
 
 
@@ -156,13 +170,22 @@ class ColumnOperands:
     filters: GlobalBuffer
     channel: Index
 
-    def elements(self, columns: Columns, position: Sequence[Index], channel: Index) -> Mapping[int, ir.Value]:
-        """A quad of the image's channels of all that these columns read of a row, by `element_of`."""
+    def elements(
+        self,
+        columns: Columns,
+        position: Sequence[Index],
+        channel: Index,
+        exists: Condition,
+    ) -> Mapping[int, ir.Value]:
+        """A quad of the image's channels of all that these columns read of a row, by `element_of`.
+
+        Zeros where the row doesn't exist.
+        """
         values = {}
         for element in columns.elements:
             place, inside = columns.element(element)
             offset = self.image.offset([columns.image, *position, place, channel])
-            values[element] = self.image.load(offset, QUAD, inside)
+            values[element] = self.image.load(offset, QUAD, inside & exists)
         return values
 
     def weights(self, tap: Sequence[IndexLike], input_channel: IndexLike) -> ir.Value:

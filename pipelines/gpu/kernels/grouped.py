@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.control_flow import loop_carried
-from iree.winograd.pipelines.emission.index import Index, IndexLike
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.gpu.device.memory import QUAD, lane
 from iree.winograd.pipelines.gpu.schedules.fit import has_groups_of_quads
 
@@ -39,7 +39,7 @@ class GroupedKernel(DirectColumnsKernel):
         taps = range(shape.kernel_size[-1])
 
         def with_quad(channel: Index, carried: Sequence[ir.Value]) -> list[ir.Value]:
-            values = operands.elements(columns, position, first + channel)
+            values = operands.elements(columns, position, first + channel, Condition(True))
             results = list(carried)
             for tap in taps:
                 weights = [operands.weights((*row, tap), channel + i) for i in range(QUAD)]

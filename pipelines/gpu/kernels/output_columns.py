@@ -77,6 +77,15 @@ class Columns:
                 exists.append(position.within(size))
         return tuple(positions), all_of(exists)
 
+    def row_inside(self, taps: Sequence[IndexLike]) -> tuple[tuple[Index, ...], Condition]:
+        """The same, moved into the image where it has no such row."""
+        position, exists = self.row(taps)
+        if exists.known:
+            return position, exists
+        sizes = self.outputs.shape.input_size
+        inside = (each.minimum(size - 1).maximum(0) for each, size in zip(position, sizes, strict=False))
+        return tuple(inside), exists
+
     def element_of(self, column: int, tap: int) -> int:
         """Which of the elements that they read a tap of the last dimension multiplies for an output."""
         return element_of(self.outputs.shape.decomposition, column, tap)

@@ -142,6 +142,14 @@ def _implicit_gemm_misfit(
     return _warpgroup_products_misfit(schedule, target) or _unit_misfit(schedule, schedule.unit, target)
 
 
+def _depthwise_misfit(
+    schedule: GpuDepthwiseSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if (needed := schedule.bytes_for(shape)) > target.shared_memory_bytes:
+        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    return _channels_first_misfit(schedule, shape, target)
+
+
 def _grouped_misfit(schedule: GroupedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if not has_groups_of_quads(shape):
         return f"{schedule} is for direct convolutions of groups of whole quads"
@@ -200,7 +208,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         WarpgroupSchedule: ScheduleKind(_CONVOLUTION, _warpgroup_misfit),
         ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
-        GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _channels_first_misfit),
+        GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _depthwise_misfit),
         GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
         MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),

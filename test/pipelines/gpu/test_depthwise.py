@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.choice.default_schedule import AHEAD_SCHEDULES, default_schedules
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
-from scheduled_program import ScheduledProgram
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from scheduled_program import HOPPER, ScheduledProgram
 
 
-@pytest.mark.parametrize("sizes", [(64, 4, 4), (128, 32, 3)])
-def test_agrees_with_float64(sizes: tuple[int, int, int], gpu_target: str, gpu_device: str) -> None:
+@pytest.mark.parametrize("sizes", [(64, 4, 4), (128, 32, 3), (64, 8, 2, 1)])
+def test_agrees_with_float64(sizes: tuple[int, ...], gpu_target: str, gpu_device: str) -> None:
     program = ScheduledProgram(
         (9, 11),
         40,
@@ -24,8 +32,12 @@ def test_agrees_with_float64(sizes: tuple[int, int, int], gpu_target: str, gpu_d
     program.check(target=gpu_target, device=gpu_device)
 
 
-def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: str) -> None:
-    """Rows of taps are a loop, and some read padding alone; the last columns don't exist; GELU follows."""
+@pytest.mark.parametrize("rows_ahead", [None, 2])
+def test_many_rows_of_taps_strides_and_dilations(
+    rows_ahead: int | None, gpu_target: str, gpu_device: str
+) -> None:
+    """Rows of taps are a loop, or loaded ahead; some read padding alone; the last columns don't exist; GELU
+    follows."""
     program = ScheduledProgram(
         (15, 19),
         8,
@@ -39,9 +51,50 @@ def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: st
         high=(3, 2),
         groups=8,
         activation="gelu",
-        schedule=GpuDepthwiseSchedule(64, 4, columns=3),
+        schedule=GpuDepthwiseSchedule(64, 4, columns=3, rows_ahead=rows_ahead),
     )
     program.check(target=gpu_target, device=gpu_device)
+
+
+@pytest.mark.parametrize(("batch", "taps", "are_ahead"), [(1, 7, True), (1, 3, False), (32, 7, False)])
+def test_rows_are_ahead_where_few_threads_wait(batch: int, taps: int, are_ahead: bool) -> None:
+    low = (taps // 2,) * 2
+    problem = ConvolutionProblem(batch, (14, 14), low, low, (taps, taps), (1, 1), (1, 1), 384, 384, 384)
+    shape = ConvolutionShape.decomposed(problem, decompose((taps, taps), (1, 1), part_size=(1, 1)))
+    (chosen,) = default_schedules(shape, HOPPER, default_gpu_machine("sm_90a"))
+    assert isinstance(chosen, GpuDepthwiseSchedule)
+    assert (chosen.rows_ahead is not None) == are_ahead
+
+
+def test_filters_that_exceed_shared_memory_are_not_brought_there() -> None:
+    problem = ConvolutionProblem(1, (40, 40), (0, 0), (0, 0), (31, 31), (1, 1), (1, 1), 64, 64, 64)
+    shape = ConvolutionShape.decomposed(problem, decompose((31, 31), (1, 1), part_size=(1, 1)))
+    schedule = GpuDepthwiseSchedule(rows_ahead=1)
+    assert "takes 246016 bytes of shared memory" in (kernel_misfit(shape, HOPPER, schedule) or "")
+    assert kernel_misfit(shape, HOPPER, GpuDepthwiseSchedule()) is None
+
+
+def test_registers_hold_rows_that_are_ahead(tmp_path: Path) -> None:
+    """The assembler would load them later otherwise, and LLVM sums behind the last branch."""
+    program = ScheduledProgram(
+        (14, 14),
+        384,
+        384,
+        (7, 7),
+        (1, 1),
+        (1, 1),
+        low=(3, 3),
+        high=(3, 3),
+        groups=384,
+        schedule=AHEAD_SCHEDULES[0],
+    )
+    (kernel,) = (each for each in program.kernels("sm_90a", tmp_path) if "depthwise" in each)
+    before, _, after = kernel.partition("bar.sync")
+    filters, rows = 49 * 16 // 128 + 1, 2 * 7
+    assert before.count("ld.global") == filters + rows
+    *_, last = after.split("bra")
+    assert "fma" not in last
+    assert ".minnctapersm 3" in kernel
 
 
 def test_quads_that_are_no_power_of_two_are_an_error() -> None:
