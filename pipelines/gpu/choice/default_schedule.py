@@ -496,8 +496,8 @@ def _has_registers(shape: ConvolutionShape, schedule: ImplicitGemmSchedule) -> b
         places = patch.scattered_loads if patch.scattered_loads > RECOMPUTED_PLACES else 0
         kept = max(kept, QUAD * patch.loads + places)
     elif patch.slots == 1:
-        # Addresses of the next block, too.
-        kept += QUAD * patch.loads + 2 * patch.scattered_loads
+        # Addresses of the next block, too, and whether it has them.
+        kept += QUAD * patch.loads + 3 * patch.scattered_loads
     return kept + SPARE_REGISTERS <= registers_of(schedule.threads)
 
 
