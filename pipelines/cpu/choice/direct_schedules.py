@@ -148,6 +148,7 @@ def _within_l2(
 
     Raises ValueError when it doesn't hold the input of a single output.
     """
+    wanted = pixel_block
     while direct_workgroup_bytes(shape, row_block, pixel_block, target) > target.workgroup_bytes:
         if row_block > 1:
             row_block -= 1
@@ -157,4 +158,8 @@ def _within_l2(
             register_pixels = pixel_block = register_pixels - 1
         else:
             raise ValueError(f"the input of one output exceeds the L2 cache of {target.l2_bytes} bytes")
+    if pixel_block < wanted:
+        # The last block of a row overlaps the one before, which would multiply what both have twice.
+        whole_blocks = pixel_block - pixel_block % register_pixels
+        pixel_block = _pixel_block(shape.output_size[-1], register_pixels, whole_blocks)
     return row_block, pixel_block, register_pixels

@@ -172,6 +172,18 @@ def test_large_outputs_are_written_in_one_pass_over_the_pixels() -> None:
     assert passes == [1, 3]
 
 
+@pytest.mark.parametrize(("pixels", "channels"), [(49, 3072), (257, 1536), (50, 3072), (35, 4608)])
+def test_blocks_of_a_row_that_l2_limits_have_few_pixels_in_common(pixels: int, channels: int) -> None:
+    target = CpuTarget.of("znver3", "+avx2,+fma")
+    one, none = (1, 1), (0, 0)
+    problem = ConvolutionProblem(1, (1, pixels), none, none, one, one, one, 1, channels, 768)
+    convolution = convolution_shape(problem, direct_algorithm(problem))
+    schedule = default_direct_schedule(convolution, target, 1)
+    assert 4 * staged_elements(convolution, 1, pixels) > target.l2_bytes
+    computed = ceil_div(pixels, schedule.pixel_block) * schedule.pixel_block
+    assert computed < 1.2 * pixels
+
+
 def test_copies_of_few_channels_count_as_large_as_they_are() -> None:
     """Columns of the copy lie apart for taps in one column alone: sixteen elements beside three are many."""
     convolution = shape(1, 224, 3, 64, 1)
