@@ -17,6 +17,12 @@ _WORKGROUPS = 512
 """As many as large GPUs have resident."""
 _LEAST_LOADS = 8
 """Of a thread, for a workgroup more to pay."""
+_FEW_WORKGROUPS = 128
+"""About as many as large GPUs have multiprocessors: enough for a small image."""
+_SMALL = 1 << 21
+"""Loads of a small image, which takes about as long as another kernel to add parts."""
+_LEAST_COLUMNS = 32
+"""Elements of a line of caches."""
 _NOTHING = ElementFunction.of([])
 
 
@@ -59,7 +65,8 @@ class SumsLowering:
         width = QUAD if inner.kept > 1 and inner.kept % QUAD == 0 else 1
         name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
         counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
-        kernel = ImageSums(name, inner, summed, partial.parts, width, finish, counts)
+        columns = _columns(inner, width)
+        kernel = ImageSums(name, inner, summed, partial.parts, width, columns, finish, counts)
         return self._launch(kernel, parts, found.sizes or (1,))
 
     def _launch(self, kernel: ImageSums, source: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
@@ -73,19 +80,39 @@ def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> 
     """The kernel that reads an image: as many parts as fill a GPU, but not more than pay."""
     row = extents.kept * extents.inner
     width = QUAD if row % QUAD == 0 else 1
-    threads = SummingThreads(extents, width)
+    workgroups = _FEW_WORKGROUPS if _is_small(extents, width) else _WORKGROUPS
+    threads = SummingThreads(extents, width, _columns(extents, width))
     if threads.keeps_columns:
         others = extents.outer * ceil_div(extents.kept, threads.block_groups)
         length, least = extents.rows, threads.along * _LEAST_LOADS
     else:
         others = ceil_div(extents.outer, threads.others)
         length, least = extents.inner, threads.along * width * _LEAST_LOADS
-    parts = max(1, min(ceil_div(_WORKGROUPS, others), length // least))
+    parts = max(1, min(ceil_div(workgroups, others), length // least))
     part = ceil_div(length, parts)
     if not threads.keeps_columns:
         part = ceil_div(part, width) * width
     shape = f"{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
-    return ImageSums(f"winograd_{summed.value}_{shape}", extents, summed, part, width, finish)
+    return ImageSums(
+        f"winograd_{summed.value}_{shape}", extents, summed, part, width, threads.columns, finish
+    )
+
+
+def _columns(extents: SummedExtents, width: int) -> int:
+    """Elements of a row that a workgroup reads: of a small image no more than leave enough workgroups.
+
+    More threads share a sum then, and fewer workgroups have to, whose parts another kernel would add.
+    """
+    columns = SUMMING_THREADS * width
+    if _is_small(extents, width):
+        while columns > _LEAST_COLUMNS and extents.outer * ceil_div(extents.kept, columns) < _FEW_WORKGROUPS:
+            columns //= 2
+    return columns
+
+
+def _is_small(extents: SummedExtents, width: int) -> bool:
+    """Whether the pixels of a small image are summed."""
+    return extents.inner == 1 and extents.outer * extents.rows * extents.kept // width < _SMALL
 
 
 def _partial_sizes(kernel: ImageSums) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import MappingProxyType
 from typing import Any
@@ -40,7 +40,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     WindowSums,
 )
 
-_LEAST_ELEMENTS = 1 << 15
+_LEAST_ELEMENTS = 1 << 14
 """Of images that IREE's code sums in about the time that a kernel takes to begin."""
 _LONGEST_WINDOW = 16
 """Elements of a window along its last dimension, and along all others, that a thread adds."""
@@ -49,16 +49,23 @@ _LEAST_SPREAD = 1 << 22
 """Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
 _LEAST_COMPUTED = 1 << 20
 """The same where nothing computed is spread: IREE's code is as fast for what the GPU's caches hold."""
+_EVEN = 128
+"""What divides the elements that IREE's workgroups share by whole warps."""
+_LEAST_SLOW = 1 << 17
+"""The same where it doesn't, and where what is spread is in memory: IREE takes 5 to 20 us for 2^20."""
 _LEAST_MOVES = 2
 """Copies that IREE's code makes of what is rearranged, for one of ours to pay."""
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_KERNELS = ("flow.dispatch", "hal.tensor.import", "winograd.")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _TILED = 32
 """IREE's code multiplies matrices well whose sizes are all multiples of it."""
 _LONGEST_REDUCTION = 1024
 _LEAST_SIDE = 16
 _LEAST_SUMMED = 64
-"""Elements of a sum. Fewer are added by one of IREE's threads, as part of what is computed of the sum."""
+"""Neighbours of a sum. Fewer are added by one of IREE's threads, as part of what is computed of the sum."""
+_LEAST_PIXELS = 32
+"""The same of others, of which IREE's code reads one after the other, or adds rows first in a dispatch."""
 _MANY_SUMS = 1024
 """As many as fill a GPU with a workgroup of IREE's for each."""
 _LONGEST_SUM = 4096
@@ -67,7 +74,8 @@ _LONGEST_SUM = 4096
 
 def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reason | None:
     extents = operation.sums.extents
-    if extents.sums * extents.summed < _LEAST_ELEMENTS or extents.summed < _LEAST_SUMMED:
+    least = _LEAST_SUMMED if extents.kept == 1 else _LEAST_PIXELS
+    if extents.sums * extents.summed < _LEAST_ELEMENTS or extents.summed < least:
         return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
     if extents.kept == 1 and extents.summed <= _LONGEST_SUM and extents.sums >= _MANY_SUMS:
         return f"IREE adds {extents.sums} times {extents.summed} elements as fast"
@@ -131,13 +139,31 @@ def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     lowering = ElementwiseLowering.of(operation)
     read = list(zip(lowering.values, lowering.kernel.operands, strict=True))
     images = [value for value, operand in read if operand.dimensions is None]
-    known = all(is_known_at_load(value) for value, operand in read if operand.dimensions is not None)
+    spread = [value for value, operand in read if operand.dimensions is not None]
+    known = all(map(is_known_at_load, spread))
     if not _saves_copies(operation, lowering):
-        if prod(type_.shape) < (_LEAST_COMPUTED if known else _LEAST_SPREAD):
-            return f"{prod(type_.shape)} elements are too few for dispatches of their own"
-        if known and (before := next(filter(None, map(_fused_before, images)), None)) is not None:
+        elements = prod(type_.shape)
+        if elements < _least_elements(elements, spread):
+            return f"{elements} elements are too few for dispatches of their own"
+        is_fused = known or elements < _LEAST_SPREAD
+        if is_fused and (before := next(filter(None, map(_fused_before, images)), None)) is not None:
             return f"IREE computes it with the {before.name} before it"
     return None if lowering.kernel.fits else f"neighbours of {type_} don't read quads of all operands"
+
+
+def _least_elements(elements: int, spread: Sequence[ir.Value]) -> int:
+    """Of a result for a kernel to pay, over which these are spread. It has so many."""
+    if not all(is_known_at_load(each) or _is_in_memory(each) for each in spread):
+        return _LEAST_SPREAD
+    return _LEAST_SLOW if spread or elements % _EVEN else _LEAST_COMPUTED
+
+
+def _is_in_memory(value: ir.Value) -> bool:
+    """Whether a kernel computes it, or it is an argument."""
+    definition = defining_operation(value)
+    while definition is not None and definition.name in _RESHAPES:
+        definition = defining_operation(definition.operands[0])
+    return definition is None or definition.name.startswith(_KERNELS)
 
 
 def _saves_copies(operation: SpreadElementwise, lowering: ElementwiseLowering) -> bool:

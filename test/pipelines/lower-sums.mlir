@@ -72,8 +72,8 @@ util.global private @device = #hal.device.target<"vulkan", [#hal.executable.targ
 // A mean of means is one sum. Sums of few elements, and maxima, stay.
 // CHECK-LABEL: func.func @means
 // CHECK: %[[Y:.*]] = "winograd.output_transform"
-// CHECK: %[[P:.*]] = flow.dispatch @winograd_sum_1x4096x64x1::@winograd_sum_1x4096x64x1(%[[Y]]) : (tensor<1x64x64x64xf32>) -> tensor<1x32x64xf32>
-// CHECK: flow.dispatch @winograd_combine_sum_1x32x64::@winograd_combine_sum_1x32x64(%[[P]]) : (tensor<1x32x64xf32>) -> tensor<64xf32>
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_sum_1x4096x64x1::@winograd_sum_1x4096x64x1(%[[Y]]) : (tensor<1x64x64x64xf32>) -> tensor<1x16x64xf32>
+// CHECK: flow.dispatch @winograd_combine_sum_1x16x64::@winograd_combine_sum_1x16x64(%[[P]]) : (tensor<1x16x64xf32>) -> tensor<64xf32>
 // CHECK: %[[MEAN:.*]] = tensor.expand_shape {{.*}} into tensor<1x64xf32>
 // CHECK: %[[ROW:.*]] = linalg.generic {{.*}}"reduction"{{.*}} ins(%[[Y]]
 // CHECK: %[[FEW:.*]] = linalg.generic {{.*}}"reduction"{{.*}} ins(%[[MEAN]]

@@ -54,6 +54,8 @@ class SummingThreads:
 
     extents: SummedExtents
     width: int
+    columns: int
+    """Elements of a row, at most, that a workgroup reads of a tensor that keeps something inside."""
 
     @property
     def keeps_columns(self) -> bool:
@@ -63,11 +65,10 @@ class SummingThreads:
     @property
     def block_groups(self) -> int:
         """Sums whose columns a workgroup has."""
-        columns = SUMMING_THREADS * self.width
         kept, inner = self.extents.kept, self.extents.inner
-        if kept * inner <= columns:
+        if kept * inner <= self.columns:
             return kept
-        groups = columns // inner
+        groups = self.columns // inner
         return next(each for each in range(groups, 0, -1) if each * inner % self.width == 0)
 
     @property
@@ -101,6 +102,8 @@ class ImageSums:
     part: int
     width: int
     """Elements that a thread reads at a time, neighbours."""
+    columns: int
+    """As of `SummingThreads`."""
     finish: ElementFunction
     counts: tuple[int, int] = (1, 1)
     """Elements that each of the moments read is of, but for the last ones, and those of all."""
@@ -115,7 +118,7 @@ class ImageSums:
 
     @property
     def _threads(self) -> SummingThreads:
-        return SummingThreads(self.extents, self.width)
+        return SummingThreads(self.extents, self.width, self.columns)
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of columns, parts, and what is outer, which threads share where it has few elements."""

@@ -62,7 +62,7 @@ def run(
 ) -> bytes:
     """Checks the results of a program whose images are large enough for the kernel; gives the program."""
     batch, channels, size, last = case
-    monkeypatch.setattr(tensor_kernels, "_LEAST_SPREAD", 64)
+    monkeypatch.setattr(tensor_kernels, "_LEAST_SLOW", 64)
     generator = np.random.default_rng(0)
     x = generator.standard_normal((batch, *size, channels) if last else (batch, channels, *size), np.float32)
     scale, shift = generator.standard_normal((2, batch, channels), np.float32)
@@ -126,7 +126,8 @@ class Normalized(nn.Module):
 def test_computed_images_are_those_of_float64(
     size: tuple[int, int], gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tensor_kernels, "_LEAST_COMPUTED", 64)
+    for least in ("_LEAST_SLOW", "_LEAST_COMPUTED"):
+        monkeypatch.setattr(tensor_kernels, least, 64)
     # Threads have several quads each, the last ones fewer.
     monkeypatch.setattr(elementwise, "_MANY_THREADS", 64)
     generator = np.random.default_rng(0)

@@ -61,6 +61,7 @@ IMAGES = {
     "groups of quads": LAST,
     "groups of three channels": Image(2, 30, 10, (40, 33)),
     "channels that are no quads": Image(2, 35, 35, (32, 32)),
+    "few pixels of more channels than a workgroup has": Image(2, 168, 168, (7, 7)),
     "groups of more channels than threads read": Image(1, 1280, 20, (9, 8)),
     "rows that are no quads": Image(2, 24, 24, (31, 33), channels_last=False),
     "long rows": Image(1, 6, 1, (150, 129), channels_last=False),
