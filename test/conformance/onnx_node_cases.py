@@ -2,11 +2,12 @@
 
     python onnx_node_cases.py gridsample resize
     python onnx_node_cases.py --sample gridsample resize
+    python onnx_node_cases.py --half attention einsum
 
-runs those that the modules of these names make, or a sample of them (see `sample`), and prints a line of JSON
-per case. A case that ends the process is among the last that it started. Where a case has the sizes, scales
-or axes of its operator as arguments, it is run with constants in their place as well, since no model that is
-exported computes them.
+runs those that the modules of these names make, a sample (see `sample`), or those of half precision, and
+prints a line of JSON per case. A case that ends the process is among the last that it started. Where a case
+has the sizes, scales or axes of its operator as arguments, it is run with constants in their place as well,
+since no model that is exported computes them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ WITH_PARAMETERS = frozenset(("Expand", "Pad", "Resize", "Slice", "Squeeze", "Til
 # What these compute is another each time.
 RANDOM = frozenset(("Bernoulli", "RandomUniformLike"))
 
-SAMPLE = "--sample"
+SAMPLE, HALF = "--sample", "--half"
 SHARE, EXPANDED_SHARE = 16, 64
 TOGETHER = 12
 
@@ -79,6 +80,19 @@ def sample(found: Sequence[TestCase]) -> list[TestCase]:
         if is_first or zlib.crc32(case.name.encode()) % (EXPANDED_SHARE if is_expanded else SHARE) == 0:
             chosen.append(case)
     return chosen
+
+
+def of_half_precision(found: Sequence[TestCase]) -> list[TestCase]:
+    """Those that take or give numbers of f16 or bf16, without expanded functions."""
+    return [
+        case
+        for case in found
+        if "_expanded" not in case.name
+        and any(
+            value.type.tensor_type.elem_type in (TensorProto.BFLOAT16, TensorProto.FLOAT16)
+            for value in (*case.model.graph.input, *case.model.graph.output)
+        )
+    ]
 
 
 @dataclass(frozen=True)
@@ -229,7 +243,11 @@ FLOATS = (TensorProto.BFLOAT16, TensorProto.DOUBLE, TensorProto.FLOAT, TensorPro
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    names = [each for each in sys.argv[1:] if each != SAMPLE]
+    names = [each for each in sys.argv[1:] if each not in (SAMPLE, HALF)]
     found = cases(names)
-    for name, text in outcomes(sample(found) if SAMPLE in sys.argv else found):
+    if SAMPLE in sys.argv:
+        found = sample(found)
+    if HALF in sys.argv:
+        found = of_half_precision(found)
+    for name, text in outcomes(found):
         print(json.dumps({"name": name, "outcome": text}), flush=True)

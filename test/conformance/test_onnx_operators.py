@@ -47,6 +47,11 @@ def test_sampled_operators_are_right_or_refused() -> None:
     expect_right_or_refused(("--sample", *names[::GROUPS]))
 
 
+@pytest.mark.wide
+def test_operators_of_half_precision_are_right_or_refused() -> None:
+    expect_right_or_refused(("--half", *(name for name in MODULES if not name.startswith("cast"))))
+
+
 def expect_right_or_refused(arguments: tuple[str, ...]) -> None:
     command = [sys.executable, str(PROGRAM), *arguments]
     outcome = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)

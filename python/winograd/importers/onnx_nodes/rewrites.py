@@ -45,6 +45,7 @@ def rewrite(
     values = Values(graph, outer)
     changed = False
     nodes: list[NodeProto] = []
+    retyped: set[str] = set()
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.type == AttributeProto.GRAPH:
@@ -54,10 +55,13 @@ def rewrite(
         if node.domain in OWN_DOMAINS and node.op_type in operators:
             REWRITES[node.op_type](rewriting)
         changed |= bool(rewriting.nodes)
+        retyped |= rewriting.retyped
         nodes.extend(rewriting.nodes or [node])
     if changed:
         del graph.node[:]
         graph.node.extend(nodes)
+    for value in [each for each in graph.value_info if each.name in retyped]:
+        graph.value_info.remove(value)
     return changed
 
 

@@ -28,6 +28,8 @@ class Rewriting:
         self.values = values
         self.operator_set = operator_set
         self.nodes: list[NodeProto] = []
+        self.retyped: set[str] = set()
+        """Results that have elements of another type than the node's."""
         self.attributes: dict[str, Any] = {
             each.name: helper.get_attribute_value(each) for each in node.attribute
         }

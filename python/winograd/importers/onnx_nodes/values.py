@@ -24,6 +24,7 @@ class Values:
     def __init__(self, graph: GraphProto, outer: Values | None = None) -> None:
         self._types: dict[str, ValueInfoProto] = dict(outer._types) if outer else {}
         self._constants: dict[str, TensorProto] = dict(outer._constants) if outer else {}
+        self._outputs = {value.name for value in graph.output}
         for value in (*graph.input, *graph.value_info, *graph.output):
             self._types[value.name] = value
         for tensor in graph.initializer:
@@ -45,6 +46,10 @@ class Values:
             return None
         dims = value.type.tensor_type.shape.dim
         return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in dims)
+
+    def is_output(self, name: str) -> bool:
+        """Whether it is a result of the graph."""
+        return name in self._outputs
 
     def symbols(self, name: str) -> tuple[int | str | None, ...]:
         """The sizes of a tensor, by name where they are only known at run time, as far as they are known."""
