@@ -158,7 +158,8 @@ def _implicit_gemm(
 def _multiply_add(launcher: Launcher, group: ConvolutionGroup, schedule: GemmSchedule) -> ConvolutionLowering:
     packing = MultiplyAddPacking(group.shape, schedule)
     channels = launcher.target.transform_channels(group.shape.transform_size)
-    product = MultiplyAddProduct(packing, channels, launcher.target.float_register)
+    target = launcher.target
+    product = MultiplyAddProduct(packing, channels, target.float_register, target.takes_ptx)
     return ProductLowering(launcher, group, product)
 
 
@@ -181,12 +182,16 @@ def _warpgroup(
 def _depthwise(
     launcher: Launcher, group: ConvolutionGroup, schedule: GpuDepthwiseSchedule
 ) -> ConvolutionLowering:
-    kernel = DepthwiseKernel(group.shape, schedule, float_register=launcher.target.float_register)
+    target = launcher.target
+    kernel = DepthwiseKernel(
+        group.shape, schedule, fetches_filters=target.takes_ptx, float_register=target.float_register
+    )
     return ColumnsLowering(launcher, group, kernel)
 
 
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
-    return ColumnsLowering(launcher, group, GroupedKernel(group.shape, schedule))
+    kernel = GroupedKernel(group.shape, schedule, fetches_filters=launcher.target.takes_ptx)
+    return ColumnsLowering(launcher, group, kernel)
 
 
 def _gradient(

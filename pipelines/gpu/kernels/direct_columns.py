@@ -21,6 +21,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, consta
 from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .filter_lines import fetch_lines
 from .output_columns import Columns, OutputColumns
 from .transforms import ThreadGrid
 
@@ -39,6 +40,8 @@ class DirectColumnsKernel(ABC):
     schedule: ColumnsSchedule
     layout: FilterLayout | None = None
     """Of filters known only at run time; constants are taps x C/g x K."""
+    fetches_filters: bool = False
+    """Whether constants are brought near first, by instructions of NVIDIA's GPUs."""
 
     @abstractmethod
     def added(
@@ -91,6 +94,12 @@ class DirectColumnsKernel(ABC):
         number, quad, exists = self.grid.place(work.workgroup, all_columns.count(work.sizes.batch))
         channel = quad * QUAD
         operands = ColumnOperands(self.shape, self.layout, image, filters, channel)
+        if self.fetches_filters and self.layout is None:
+            quads = self.grid.quads_per_workgroup
+            taps, group_inputs, outputs = self.filter_extents
+            first = work.workgroup[1] * (quads * QUAD)
+            threads = self.schedule.threads
+            fetch_lines(filters, first, taps * group_inputs, outputs, quads * QUAD, threads)
 
         def compute() -> None:
             columns = all_columns.locate(number)

@@ -35,6 +35,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.schedules.gemm import NEIGHBOURING_ROWS, GemmSchedule, MfmaGemmSchedule
 
+from .filter_lines import fetch_lines
 from .mfma_tiling import MfmaTiling
 from .products import Block, Blocks, Storing
 from .transforms import FilterTransformKernel, InputTransformKernel
@@ -44,6 +45,7 @@ LoadRows = Callable[[Index, Index], list[ir.Value]]
 loads, to four quads there: of four rows each, or of positions."""
 LoadQuad = Callable[[Index, Index], ir.Value]
 """From a position along the reduction dimension and a column to a quad of columns."""
+_FEW_ROW_BLOCKS = 16
 _Quads = tuple[list[ir.Value], list[ir.Value]]
 """What a thread multiplies in a step: quads of rows, and of columns."""
 
@@ -57,6 +59,8 @@ class MultiplyAddProduct:
     """Of a thread of the input transform."""
     float_register: str | None = None
     """As `GpuTarget` has it."""
+    fetches_filters: bool = False
+    """Whether few blocks of tiles have their filters brought near first, by instructions of NVIDIA's GPUs."""
 
     @property
     def walking_workgroups(self) -> None:
@@ -79,6 +83,15 @@ class MultiplyAddProduct:
         store = storing(block).store
         first = block.part * packing.part_reduction
         filter_origin = filters.offset([block.product, first, block.first_column])
+        if self.fetches_filters and self._is_small(sizes):
+            fetch_lines(
+                filters,
+                filter_origin,
+                packing.part_reduction,
+                packing.padded_filters,
+                packing.schedule.block_columns,
+                packing.schedule.threads,
+            )
 
         def part_rows(row: Index) -> LoadRows:
             rows = self._image_rows if self.packing.reads_image else self._packed_rows
@@ -94,6 +107,11 @@ class MultiplyAddProduct:
             filters.computed,
             float_register=self.float_register,
         )
+
+    def _is_small(self, sizes: Sizes) -> bool:
+        """Whether so few workgroups share filters that most find none in the second cache."""
+        row_blocks = self.packing.row_blocks(sizes).known
+        return row_blocks is not None and row_blocks <= _FEW_ROW_BLOCKS
 
     def _packed_rows(self, left: GlobalBuffer, sizes: Sizes, block: Block, row: Index) -> LoadRows:
         """What loads four rows of transformed inputs, from the given one of the block on."""
