@@ -76,6 +76,20 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.wide
+def test_diffusion_is_as_accurate_as_torch(tmp_path: Path) -> None:
+    pytest.importorskip("diffusers")
+    result = run_sample("diffusion.py", "--small", folder=tmp_path)
+    assert result.returncode == 0, result.stderr
+    errors = re.findall(r"(\w+) by (\w+): error (\S+),", result.stdout)
+    assert [pair for *pair, _ in errors] == [
+        [network, tool] for network in ("denoiser", "decoder") for tool in ("winograd", "torch")
+    ]
+    for (*_, ours), (*_, theirs) in zip(errors[::2], errors[1::2], strict=True):
+        assert float(ours) < 2 * float(theirs)
+    assert "FallbackWarning" not in result.stderr
+
+
+@pytest.mark.wide
 def test_training_is_that_of_torch(tmp_path: Path) -> None:
     result = run_sample("train.py", "--steps", 2, "--batch", 4, folder=tmp_path)
     assert result.returncode == 0, result.stderr
