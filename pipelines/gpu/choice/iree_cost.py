@@ -27,6 +27,8 @@ from .stage_seconds import stage_seconds
 
 BLOCKED_ROWS, BLOCK, RATE = 8, 256, 0.062
 """From so many rows on IREE multiplies by blocks of so many, at this part of the peak rate."""
+STEP = 6e-8
+"""Seconds that it takes at least, then, for each element that a sum has, one after the other."""
 
 BOUNDS_OF_IREE: Mapping[AmdFamily, tuple[float, float]] = MappingProxyType(
     {AmdFamily.RDNA2: (0.50, 0.94), AmdFamily.RDNA3: (0.27, 0.61), AmdFamily.RDNA4: (0.50, 0.61)}
@@ -47,7 +49,8 @@ def iree_matmul_seconds(problem: MatmulProblem, machine: GpuMachine) -> Mapping[
     """Seconds of the product of rows and a matrix.
 
     For a few rows it takes as long as reading the matrix once for each, for more as long as blocks of 256
-    rows at a small part of the peak rate, however many of them there are.
+    rows at a small part of the peak rate, however many of them there are, and no less than each step of a sum
+    takes by itself.
     """
     elements = problem.input_channels * problem.output_channels
     if problem.rows < BLOCKED_ROWS:
@@ -55,7 +58,8 @@ def iree_matmul_seconds(problem: MatmulProblem, machine: GpuMachine) -> Mapping[
         computed = problem.rows * matrix / machine.bandwidth(matrix)
     else:
         blocked = ceil_div(problem.rows, BLOCK) * BLOCK
-        computed = 2 * blocked * elements / (RATE * machine.flops)
+        steps = STEP * problem.input_channels
+        computed = max(steps, 2 * blocked * elements / (RATE * machine.flops))
     return {"products": PRODUCT_LATENCY + computed, "launch": launch_seconds(machine)}
 
 

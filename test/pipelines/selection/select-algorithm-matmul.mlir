@@ -169,3 +169,23 @@ func.func @on_other_targets(%x: tensor<3x512xf32>) -> tensor<3x256xf32> {
   %r = linalg.matmul ins(%x, %c : tensor<3x512xf32>, tensor<512x256xf32>) outs(%f : tensor<3x256xf32>) -> tensor<3x256xf32>
   return %r : tensor<3x256xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [
+  #hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_90a", features = "", wgp = <
+    compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024],
+    max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 166912, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
+]> : !hal.device
+
+// Each step of IREE's loop takes as long whether there are many rows and columns or few.
+// CHECK-LABEL: @small_on_gpu
+// CHECK: linalg.matmul {winograd.algorithm
+func.func @small_on_gpu(%x: tensor<64x192xf32>) -> tensor<64x96xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c = arith.constant dense<1.0> : tensor<192x96xf32>
+  %o = tensor.empty() : tensor<64x96xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%o : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %r = linalg.matmul ins(%x, %c : tensor<64x192xf32>, tensor<192x96xf32>) outs(%f : tensor<64x96xf32>) -> tensor<64x96xf32>
+  return %r : tensor<64x96xf32>
+}
