@@ -80,6 +80,12 @@ CASES = (
     *(Case(f"4x14x14x64->64 {_3X3} 1 f32", (m, m), (3, 3), warpgroup()) for m in (2, 4, 6)),
     Case(f"4x28x28x128->192 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup(128, 64, 3)),
     Case(f"4x28x28x256->192 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup(128, 128, 6, walking_workgroups=132)),
+    Case(
+        f"4x14x14x200->136 {_1X1} 1 f32",
+        (1, 1),
+        (1, 1),
+        warpgroup(128, 112, 7, summed_block=64, walking_workgroups=3),
+    ),
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup(resident_workgroups=3)),
     Case(f"4x14x14x200->72 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup(64, 128, walking_workgroups=7)),
     Case(f"4x11x9x13->19 {_3X3} 1 f32", (4, 4), (3, 3), warpgroup(64, 16)),

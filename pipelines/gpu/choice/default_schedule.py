@@ -155,11 +155,13 @@ PART_STAGES = 4
 """Of a part at least."""
 SPLIT_WARPGROUP_SCHEDULES = (
     WarpgroupSchedule(128, 128, summed_block=64, stages=6),
+    WarpgroupSchedule(128, 112, summed_block=64, stages=7),
     WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
     WarpgroupSchedule(64, 64, summed_block=64, stages=12),
 )
-"""For split numbers: one that reads its operands more seldom, one that wastes less of small products, and one
-whose workgroups wait less where there are few of them."""
+"""For split numbers: one that reads its operands most seldom, one whose blocks may divide work more evenly
+among multiprocessors, one that wastes less of small products, and one whose workgroups wait less where there
+are few of them."""
 WARPGROUP_PARTS = (2, 3, 4, 5, 6, 8, 11)
 """Of the reduction, for these."""
 IMPLICIT_GEMM_COLUMNS = {SPLIT_PRODUCTS: (64, 32), ROUNDED_PRODUCTS: (64, 32, 128)}
