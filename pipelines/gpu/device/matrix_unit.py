@@ -43,6 +43,8 @@ class MatrixUnit:
     """
     multiplies_bf16: bool = False
     """Whether kernels have it multiply bf16, too."""
+    truncates: bool = False
+    """Whether it is known to truncate when it adds, towards zero."""
 
     @property
     def low_bits(self) -> int:
@@ -66,7 +68,9 @@ class MatrixUnit:
 
 _IN_ORDER = (1, 2, 4, 8)
 
-MMA = MatrixUnit("mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4), multiplies_bf16=True)
+MMA = MatrixUnit(
+    "mma", 32, 64, swizzles=True, column_weights=(1, 8, 2, 4), multiplies_bf16=True, truncates=True
+)
 """NVIDIA's from sm_80 on, and by warpgroups: pairs of two products become four neighbours."""
 COOPERATIVE = MatrixUnit("cooperative", 32, 32, swizzles=False, column_weights=_IN_ORDER, joins_sums=True)
 """Those of Vulkan: a matrix is loaded by one distance between its rows, and no thread knows what it holds."""

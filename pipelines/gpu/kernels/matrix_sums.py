@@ -45,11 +45,17 @@ class MatrixSums:
         return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
 
     def joined(self, large: ir.Value, small: ir.Value | None) -> ir.Value:
-        """A quad of sums of large products, with those of small ones if there are some."""
+        """A quad of sums of large products, with those of small ones if there are some.
+
+        What the large ones lack on average is added to the small ones.
+        """
         if small is None:
             return large
-        factor = constant_quad(2.0**-self.packing.schedule.unit.low_bits, SPLIT.type)
-        return vector.fma(small, factor, large)
+        low_bits = self.packing.schedule.unit.low_bits
+        if self.packing.truncated:
+            lacking = constant_quad(self.packing.truncated * 2.0**low_bits, SPLIT.type)
+            small = vector.fma(large, lacking, small)
+        return vector.fma(small, constant_quad(2.0**-low_bits, SPLIT.type), large)
 
     def restored(
         self, joined: ir.Value, row_scale: ir.Value | None, column_scale: ir.Value | None

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.bf16 import bf16_bits
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF, Accumulation
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -82,6 +83,19 @@ class SplitPacking(ProductPacking):
         """Whether matrix units sum only parts of the reduction."""
         block = self.schedule.summed_block
         return block is not None and block < self.padded_reduction
+
+    @property
+    def truncated(self) -> float:
+        """The part of a sum of large products that it lacks on average, since matrix units truncate.
+
+        It is common to all sums of so many products (docs/explanation/errors.md).
+        """
+        schedule = self.schedule
+        if schedule.parts == 1 or not schedule.unit.truncates:
+            return 0.0
+        terms = min(self.reduction, self.part_reduction)
+        sums = Accumulation(terms, schedule.summed_block, schedule.matrix_products)
+        return UNIT_ROUNDOFF["float32"] * sums.bias
 
     @property
     def block_inputs(self) -> int:

@@ -54,6 +54,31 @@ def _shape(
     return ConvolutionShape.decomposed(problem, decompose((3, 3), m))
 
 
+@pytest.mark.parametrize("summed_block", [None, 64])
+def test_most_of_what_sums_lack_is_given_back(summed_block: int | None) -> None:
+    """Of sums to which 16 products at a time are added, and truncated to 24 bits."""
+    schedule = replace(SMALL, summed_block=summed_block)
+    packing = SplitPacking(_shape(576, 64, m=(1, 1)), schedule)
+    products = np.random.default_rng(0).standard_normal((20000, packing.reduction // 16, 16)).sum(-1)
+    block = products.shape[1] if summed_block is None else summed_block // 16
+    found = np.zeros(len(products))
+    for first in range(0, products.shape[1], block):
+        within = np.zeros(len(products))
+        for step in range(first, min(first + block, products.shape[1])):
+            within = _truncated(within + products[:, step])
+        found += within
+    exact = products.sum(-1)
+    lacking = np.sum((exact - found) * np.sign(exact)) / np.sum(np.abs(exact))
+    assert lacking > 0 and abs(lacking - packing.truncated) < lacking / 2
+
+
+def _truncated(exact: Array) -> Array:
+    """To f32, towards zero."""
+    rounded = exact.astype(np.float32)
+    towards_zero = np.nextafter(rounded, np.float32(0))
+    return np.where(np.abs(rounded) > np.abs(exact), towards_zero, rounded).astype(np.float64)
+
+
 def test_parts_hold_22_bits() -> None:
     generator = np.random.default_rng(0)
     exact = np.ldexp(generator.uniform(-1, 1, 10000), generator.integers(-40, 15, 10000))
