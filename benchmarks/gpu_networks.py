@@ -35,6 +35,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from iree.winograd.pipelines.machines.host import one_processor_per_core
+
 from benchmarks.compile_contenders import (
     OURS,
     allow_compilations,
@@ -171,7 +173,9 @@ def main() -> None:
                 results.add(subject, row)
                 print(f"{subject}: {_summary(row)}", flush=True)
 
-        side_by_side(tasks, compile, jobs=options.jobs, seconds=options.budget)
+        # A network of some hundred kernels has enough to compile for several processors.
+        threads = max(1, len(one_processor_per_core()) // options.jobs)
+        side_by_side(tasks, compile, jobs=options.jobs, seconds=options.budget, threads=threads)
         with ThreadPoolExecutor(options.gpus) as pool:
             for finished in [pool.submit(measure, gpu) for gpu in range(options.gpus)]:
                 finished.result()
