@@ -17,5 +17,6 @@ def spilled_bytes(folder: Path, architecture: str) -> Mapping[str, int]:
     (text,) = folder.glob("*.ptx")
     command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / "kernels.cubin")]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+    assert "serialized" not in told, "warpgroups wait for each of their products"
     found = re.findall(r"properties for (\w+)\n +(\d+) bytes stack frame", told)
     return {name: int(size) for name, size in found}
