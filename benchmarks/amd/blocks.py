@@ -65,8 +65,10 @@ TARGETS: Mapping[str, str] = MappingProxyType(
 """The chips whose rates IREE's targets are predicted by."""
 ENOUGH = 0.85
 """Of the peak rate."""
-_COMPUTING, _PAIRS = 0.95, 0.75
-"""Bounds of multiply-adds by other instructions of loops, and by what Mesa finds to issue two at once."""
+_COMPUTING: Mapping[int, float] = MappingProxyType({128: 0.95, 64: 0.95, 32: 0.85, 16: 0.80})
+"""Bounds of multiply-adds by other instructions of loops, by the sums of a thread."""
+_PAIRS = 0.75
+"""The bound of these by what Mesa finds to issue two at once."""
 _SHARED_BYTES = 128
 """That shared memory moves in a cycle."""
 _F32_BYTES, _SPLIT_BYTES = 4, 4
@@ -115,7 +117,7 @@ def bound(schedule: Schedule, architecture: Architecture, *, by_mesa: bool) -> f
         a_cycle = architecture.simds * architecture.multiply_adds
         of_threads = schedule.threads * (schedule.thread_rows + schedule.thread_columns)
         shared = _bound_by_sharing(schedule, of_threads * _F32_BYTES, _F32_BYTES, 1, a_cycle)
-        return min(_PAIRS if pairs else _COMPUTING, shared)
+        return min(_PAIRS if pairs else _COMPUTING[schedule.sums], shared)
     if isinstance(schedule, WarpSchedule):
         a_cycle = architecture.simds * architecture.matrix["f16"]
         of_warps = warp_count(schedule) * (schedule.warp_rows + schedule.warp_columns) * _SPLIT_BYTES

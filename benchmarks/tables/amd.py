@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.tables.markdown import table
 
-SHOWN = ("gfx942", "gfx1201", "radv:gfx1201", "radv:navi31", "radv:navi21")
+SHOWN = ("gfx90a", "gfx942", "gfx1201", "radv:gfx1201", "radv:navi31", "radv:navi21")
 """Targets of which each layer has a row: one of a family and a compiler."""
 
 
@@ -42,6 +42,29 @@ def choices(files: Sequence[Any]) -> list[str]:
                 _bound(each["kernels"]),
                 "" if other is None else _figures(other["kernels"])[0],
                 "" if other is None else _bound(other["kernels"]),
+            )
+        )
+    return table(heads, rows)
+
+
+def rdna4(files: Sequence[Any]) -> list[str]:
+    """Of each layer on RDNA 4 by Mesa the bound of its main loop, before and now, and 1.3 times the first."""
+    before, now = files
+    heads = ("layer", "then", "spilled", "bound", "1.3 times that", "now", "bound", "times")
+    rows = []
+    for each in before["layers"].values():
+        program = now["programs"][f"{each['layer']}, radv:gfx1201, ours"]
+        asked, bound = 1.3 * each["bound"], _bound(program["kernels"])
+        rows.append(
+            (
+                each["layer"],
+                each["chosen"],
+                str(each["spilled"]),
+                f"{each['bound']:.2f}",
+                f"{asked:.2f}" if asked <= 1 else "more than all",
+                _choice(program["layers"])[0],
+                bound,
+                f"{float(bound) / each['bound']:.2f}",
             )
         )
     return table(heads, rows)

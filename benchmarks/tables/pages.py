@@ -29,6 +29,7 @@ TABLES: Mapping[str, Table] = {
     "amd-products": amd.products,
     "amd-choices": amd.choices,
     "amd-networks": amd.networks,
+    "amd-rdna4": amd.rdna4,
     "compile-time": cpu.compile_time,
     "exhaustive": cpu.exhaustive,
     "gpu-attention": gpu.attention,

@@ -26,14 +26,17 @@ class Run:
 RUNS: Mapping[str, Run] = {
     "accuracy.json": Run("2026-11-21", "a CPU with AVX-512", "accuracy"),
     "amd.json": Run(
-        "2026-11-27",
+        "2026-11-28",
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
-        "amd --output benchmarks/results/amd.json` of some layers and targets, and `--stock",
+        "amd --output benchmarks/results/amd.json` of all layers and targets; of some, 2026-11-27, `--stock",
     ),
     "amd-between.json": Run(
         "2026-11-27",
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
-        "amd.between --output benchmarks/results/amd-between.json",
+        "amd.between --output benchmarks/results/amd-between.json`; on 2026-11-28 concatenations, and "
+        "`--operations "
+        "'attention of eight heads' 'attention of one head' "
+        "--targets gfx90a gfx942 gfx950 gfx1100 radv:navi31 radv:gfx1201",
     ),
     "amd-blocks.json": Run(
         "2026-11-28",
@@ -45,6 +48,11 @@ RUNS: Mapping[str, Run] = {
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
         "amd.chosen --layers layers.txt --jobs 64 --output chosen.json` until nothing is left to compile, "
         "then `amd.chosen --summarize chosen.json --output benchmarks/results/amd-chosen.json",
+    ),
+    "amd-rdna4-before.json": Run(
+        "2026-11-28",
+        "no GPU: Mesa 26.2.6",
+        "amd --targets radv:gfx1201` of 6e84c06's kernels, by today's `bounds.py",
     ),
     "amd-zoo.json": Run(
         "2026-11-28", "no GPU: predictions", "amd.zoo --output benchmarks/results/amd-zoo.json"

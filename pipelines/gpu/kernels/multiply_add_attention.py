@@ -185,13 +185,14 @@ class _Workgroup:
         """For each row the scores of this thread's quad of keys."""
 
         def step(quad: Index, values: list[ir.Value]) -> list[ir.Value]:
-            sums, queries = values[:_THREAD_ROWS], values[_THREAD_ROWS:] or self._queries_at(quad)
+            sums, held = values[:_THREAD_ROWS], values[_THREAD_ROWS:]
             # The four keys of this thread lie apart, each beside its neighbours' of the same number.
             keys = [self._stage.load([self._column + _ACROSS * j, quad]) for j in range(QUAD)]
             channels = transposed(keys)
             # Those of the device's memory take longest: the next ones are on their way meanwhile.
-            following = self._queries_at((quad + 1).minimum(last)) if values[_THREAD_ROWS:] else []
-            for i, query in enumerate(queries):
+            following = self._queries_at((quad + 1).minimum(last)) if held else []
+            for i, row in enumerate(self._rows):
+                query = self._of_queries.load([row, quad]) if self._of_queries is not None else held[i]
                 for c in range(QUAD):
                     sums[i] = vector.fma(broadcast(lane(query, c), QUAD), channels[c], sums[i])
             return [*sums, *following]
@@ -205,10 +206,8 @@ class _Workgroup:
         return [arith.mulf(each, constant_quad(factor, self._element)) for each in sums]
 
     def _queries_at(self, quad: Index) -> list[ir.Value]:
-        """This thread's quad of each of its rows."""
-        if self._of_queries is None:
-            return [self._queries.quad_of_row(row, quad) for row in self._rows]
-        return [self._of_queries.load([row, quad]) for row in self._rows]
+        """This thread's quad of each of its rows, from the device's memory."""
+        return [self._queries.quad_of_row(row, quad) for row in self._rows]
 
     def _existing(self, first: Index, scores: ir.Value) -> ir.Value:
         """Minus infinity for keys behind the last one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MMA
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_chip, amd_family
 
@@ -22,9 +22,7 @@ _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 _WORKGROUPS = 264
 """Two for each multiprocessor of a large GPU."""
-_ROWS_ON_AMD = (64, 32, 16)
-_WAVE = 64
-"""Threads, at most: waves of fewer leave room for as many more."""
+_ROWS_ON_CDNA = (64, 32, 16)
 
 
 def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> AttentionSchedule | None:
@@ -37,8 +35,8 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
         products = ROUNDED_PRODUCTS if problem.holds_half else SPLIT_PRODUCTS
         candidates += [MatrixAttentionSchedule(warps, products) for warps in range(most, 0, -1)]
     family = amd_family(target.architecture)
-    if family is not None:
-        return _on_amd(problem, target, family)
+    if family is not None and family.is_cdna:
+        return _on_cdna(problem, target, family)
     by_multiply_adds = [MultiplyAddAttentionSchedule(rows) for rows in _ROWS]
     # Fewer queries where these would leave multiprocessors idle.
     candidates += [each for each in by_multiply_adds[:-1] if each.workgroups(problem) >= _WORKGROUPS]
@@ -46,7 +44,7 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     return next((each for each in candidates if _fits(each, problem, target)), None)
 
 
-def _on_amd(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:
+def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:
     """The one by which the compute unit that has most queries takes least, with queries in shared memory if
     that is as good."""
     chip = amd_chip(target.architecture)
@@ -54,22 +52,22 @@ def _on_amd(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> 
 
     def preference(schedule: MultiplyAddAttentionSchedule) -> tuple[float, bool]:
         most = ceil_div(schedule.workgroups(problem), chip.compute_units) * schedule.moved_quads(problem)
-        kept = 1.0 if waves_on_amd(schedule, problem, family) >= 2 else FEW_WAVES
+        kept = 1.0 if waves_on_cdna(schedule, problem, family) >= 2 else FEW_WAVES
         return most / kept, not schedule.shares_queries
 
     candidates = (
         MultiplyAddAttentionSchedule(rows, shares_queries)
-        for rows in _ROWS_ON_AMD
-        for shares_queries in ((True, False) if family.is_cdna else (True,))
+        for rows in _ROWS_ON_CDNA
+        for shares_queries in (True, False)
     )
     fitting = [each for each in candidates if _fits(each, problem, target)]
     return min(fitting, key=preference, default=None)
 
 
-def waves_on_amd(schedule: AttentionSchedule, problem: AttentionProblem, family: AmdFamily) -> int:
-    """Of 64 threads, for whose workgroups a SIMD's compute unit has shared memory."""
+def waves_on_cdna(schedule: AttentionSchedule, problem: AttentionProblem, family: AmdFamily) -> int:
+    """Those of a SIMD for whose workgroups its compute unit has shared memory."""
     workgroups = family.shared_memory_bytes // schedule.shared_memory_bytes(problem)
-    return workgroups * ceil_div(schedule.threads, _WAVE) // family.simds
+    return workgroups * ceil_div(schedule.threads, MFMA.threads) // family.simds
 
 
 def _fits(schedule: AttentionSchedule, problem: AttentionProblem, target: GpuTarget) -> bool:

@@ -15,7 +15,7 @@ from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.gpu import attention_lowering
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
-from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_on_amd
+from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_on_cdna
 from iree.winograd.pipelines.machines.amd import amd_chip, amd_family
 from wide import wide
 
@@ -62,7 +62,7 @@ def test_attention_leaves_simds_two_waves_on_cdna(architecture: str, channels: i
     assert family is not None and chip is not None
     tokens = 4 * chip.compute_units * family.simds * 2 * 64 // 4
     schedule = attention_schedule(problem := _of_tokens(1, tokens, channels), _amd(architecture))
-    assert schedule is not None and waves_on_amd(schedule, problem, family) >= 2
+    assert schedule is not None and waves_on_cdna(schedule, problem, family) >= 2
     # Of few queries each compute unit has at most one workgroup, whatever it has room for.
     few = attention_schedule(_of_tokens(1, 64, channels), _amd(architecture))
     assert few is not None and few.queries == 16
