@@ -6,6 +6,9 @@ C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"): net
 8 % less time so on an H200. Where the other asks for it (`griddepcontrol.launch_dependents`) it is launched
 when these begin. Its own then lie where there is room, not where they would be alone: ConvNeXt-T and Swin-T
 took 15 % longer. So no kernel asks.
+
+What a kernel does first may come before it waits if it reads and writes no memory: it finds addresses, and
+asks for its filters to be brought to the second cache.
 """
 
 from __future__ import annotations
@@ -19,11 +22,23 @@ _LEAST_ARCHITECTURE = 90
 _TARGET = re.compile(rb"^\.target sm_(\d+).*\n", re.MULTILINE)
 _ADDRESS_SIZE = re.compile(rb"^\.address_size .*\n", re.MULTILINE)
 _BODY = re.compile(rb"^(?:\.visible |\.weak )?\.entry [^{]*\{\n", re.MULTILINE)
+_COMPUTING = b"|".join(
+    b"add and bfe cvt cvta div lop3 mad max min mov mul mul24 neg not or".split()
+    + b"prmt rem selp setp shf shl shr sub xor".split()
+)
+_HARMLESS = re.compile(
+    rb"\t\.(?:reg|local|shared|loc)\b.*\n"
+    rb"|\t(?:ld\.param|prefetch\.global|%s)\.[^;\n]*;\n"
+    rb"|\s*//.*\n"
+    rb"|\n" % _COMPUTING
+)
+"""A line that reads and writes no memory, and that the next one is behind."""
+_PREFETCH = b"\tprefetch.global."
 _WAIT = b"\tgriddepcontrol.wait;\n"
 
 
 def with_waits(text: bytes) -> bytes:
-    """The PTX of a module whose kernels wait for those that they depend on before they do anything else.
+    """The PTX of a module whose kernels wait for those that they depend on before they read or write memory.
 
     `text` as it is where its GPU has no such instructions.
     """
@@ -33,4 +48,22 @@ def with_waits(text: bytes) -> bytes:
     marked, count = _ADDRESS_SIZE.subn(
         lambda found: found[0] + f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode(), text, count=1
     )
-    return _BODY.sub(lambda found: found[0] + _WAIT, marked) if count else text
+    if not count:
+        return text
+    parts: list[bytes] = []
+    done = 0
+    for body in _BODY.finditer(marked):
+        place = _wait_place(marked, body.end())
+        parts += marked[done:place], _WAIT
+        done = place
+    return b"".join([*parts, marked[done:]])
+
+
+def _wait_place(text: bytes, begin: int) -> int:
+    """Where a kernel whose body begins at `begin` waits: behind the filters that it asks for, if it does."""
+    place, line = begin, _HARMLESS.match(text, begin)
+    while line is not None:
+        if line[0].startswith(_PREFETCH):
+            place = line.end()
+        line = _HARMLESS.match(text, line.end())
+    return place

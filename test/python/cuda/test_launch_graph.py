@@ -211,13 +211,18 @@ def test_kernels_that_do_not_wait_are_launched_behind_others(
 
 
 def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence[bytes]) -> None:
-    """The first instruction of each, and the variable by which loaders know it."""
+    """The first instruction of each that reads memory, and the variable by which loaders know it."""
     entry = b".visible .entry kernel(\n\t.param .u64 a\n)\n.maxntid 32, 1, 1\n{\n\tret;\n}\n"
     text = b".version 8.0\n.target %s\n.address_size 64\n\n" + 2 * entry
     waiting = with_waits(text % b"sm_90a")
     assert waiting.count(b"{\n\tgriddepcontrol.wait;\n\tret;\n}") == 2
     assert waiting.count(MARKER.encode()) == 1
     assert with_waits(text % b"sm_86") == text % b"sm_86"
+    ask = (
+        b"\t.reg .b64 %rd<2>;\n\tmov.u32 %r1, %tid.x;\n\t// begin inline asm\n\tprefetch.global.L2 [%rd1];\n"
+    )
+    asking = (text % b"sm_90").replace(b"\tret", ask + b"\tld.global.b32 %r2, [%rd1];\n" + ask + b"\tret")
+    assert with_waits(asking).count(ask + b"\tgriddepcontrol.wait;\n\tld.global") == 2
     assert all(MARKER.encode() in image.content for binary in binaries for image in images(binary))
 
 
