@@ -168,6 +168,23 @@ class ConvolutionProblem:
         """
         return replace(self, runtime_filter=False, rounded_type=None, unknown_sizes=())
 
+    def resized(self, times: float) -> ConvolutionProblem:
+        """The same where sizes known only at run time are expected to be so many times as large.
+
+        They are at least those that there is an output of.
+        """
+        least = (
+            dilation * (taps - 1) + 1 - low - high
+            for taps, dilation, low, high in zip(
+                self.kernel_size, self.dilations, self.padding_low, self.padding_high, strict=True
+            )
+        )
+        sizes = tuple(
+            max(1, fewest, round(times * size)) if dimension in self.unknown_sizes else size
+            for dimension, (size, fewest) in enumerate(zip(self.input_size, least, strict=True))
+        )
+        return replace(self, input_size=sizes)
+
     @property
     def spatial_rank(self) -> int:
         return len(self.kernel_size)

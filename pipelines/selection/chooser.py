@@ -25,6 +25,7 @@ from .prediction import (
     error_limit,
     predict,
     predict_fastest,
+    suiting_other_sizes,
 )
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ class Chooser:
             reason = f"{which} is the fastest of those measured that are accurate enough"
             chosen, tuned = measured[0], True
         else:
-            (chosen, reason), tuned = choose_predicted(accurate), False
+            suiting = suiting_other_sizes(problem, self.space, accurate)
+            (chosen, reason), tuned = choose_predicted(suiting), False
             if limit != asked:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)

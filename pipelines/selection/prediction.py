@@ -27,6 +27,10 @@ _OPERAND_TYPES = {"bf16": "bfloat16", "f16": "float16"}
 """MLIR's names of types, and those of `dialect.algebra.numerics`."""
 UNROUNDED_ERROR = 1e-4
 """More than an algorithm in f32 errs by, less than it does with operands that are rounded to f16."""
+UNKNOWN_SIZE_TOLERANCE = 0.05
+"""The same at the sizes that are expected, where others may come, and another algorithm suits these better."""
+_OTHER_SIZES = (0.5, 2.0)
+"""That may come, over those that are expected."""
 IREE_TOLERANCE = 0.25
 """Relative difference in predicted times by which IREE's own code has to be faster.
 
@@ -59,6 +63,7 @@ def predict_fastest(
     Algorithms aren't looked at that take longer than one as accurate as asked for, by more than any choice
     gives for accuracy, whatever their schedule: most of them.
     """
+    tolerance = UNKNOWN_SIZE_TOLERANCE if problem.unknown_sizes else TIME_TOLERANCE
     algorithms = list(predicted_algorithms(problem, output_tile))
     least = {each: space.least_seconds(convolution_shape(problem, each)) for each in algorithms}
     found: dict[Algorithm, list[Candidate]] = {}
@@ -68,9 +73,52 @@ def predict_fastest(
             break
         found[algorithm] = _candidates(problem, space, algorithm)
         accurate = (each.predicted_seconds for each in found[algorithm] if each.keeps(limit))
-        enough = min(enough, (1 + TIME_TOLERANCE) * next(accurate, inf))
+        enough = min(enough, (1 + tolerance) * next(accurate, inf))
     ours = [each for algorithm in algorithms for each in found.get(algorithm, ())]
     return (*ours, *_iree_candidates(problem, space))
+
+
+def suiting_other_sizes(
+    problem: ConvolutionProblem, space: SearchSpace, candidates: Sequence[Candidate]
+) -> list[Candidate]:
+    """Those of `candidates` that suit images of half and of twice the expected sizes, too, if any may come.
+
+    They are those as fast as any in the geometric mean of the three sizes, of those nearly as fast as any at
+    the expected ones. A tile as large as the image that is expected computes four times as much of half that
+    size, and one that is a little smaller may take as long.
+    """
+    ours = [each for each in candidates if not each.implementation.is_left_to_iree]
+    if not problem.unknown_sizes or not ours:
+        return list(candidates)
+    most = (1 + UNKNOWN_SIZE_TOLERANCE) * min(each.predicted_seconds for each in ours)
+    means = {
+        each.implementation: prod(
+            (each.predicted_seconds, *_seconds_at_other_sizes(problem, space, each.implementation.algorithm))
+        )
+        ** (1 / (1 + len(_OTHER_SIZES)))
+        for each in ours
+        if each.predicted_seconds <= most
+    }
+    least = (1 + TIME_TOLERANCE) * min(means.values())
+    return [
+        each
+        for each in candidates
+        if each.implementation.is_left_to_iree or means.get(each.implementation, inf) <= least
+    ]
+
+
+@cache
+def _seconds_at_other_sizes(
+    problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm
+) -> tuple[float, ...]:
+    """What an algorithm takes there: kernels of unknown sizes work on what there is of their blocks."""
+    return tuple(
+        min(
+            (each.predicted_seconds for each in _candidates(problem.resized(times), space, algorithm)),
+            default=inf,
+        )
+        for times in _OTHER_SIZES
+    )
 
 
 def _candidates(problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm) -> list[Candidate]:

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
+from iree.winograd.pipelines.selection.chooser import choose_predicted
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import (
     TIME_TOLERANCE,
@@ -24,6 +25,7 @@ from iree.winograd.pipelines.selection.prediction import (
     implementation_error,
     predict,
     predict_fastest,
+    suiting_other_sizes,
 )
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
@@ -247,6 +249,37 @@ def test_algorithms_that_would_take_longer_are_not_looked_at():
     least = min(each.predicted_seconds for each in candidates if each.keeps(1e-6))
     tolerated = [each for each in candidates if each.predicted_seconds <= (1 + TIME_TOLERANCE) * least]
     assert set(map(str, tolerated)) <= set(map(str, fastest))
+
+
+def test_tiles_of_unknown_sizes_suit_images_of_half_the_size_too():
+    """Of 24x20 pixels in tiles of 4x4 and 4x5 there are as many multiplications, of 12x10 in 9 and in 6."""
+    searched = CpuBackend(CpuTarget.of("znver3", "+avx2,+fma")).search_space()
+    known = replace(problem(24, 64, 32), input_size=(24, 20))
+    unknown = replace(known, unknown_sizes=(0, 1))
+
+    def chosen(convolution):
+        candidates = [each for each in predict_fastest(convolution, searched, 1e-6) if each.keeps(1e-6)]
+        return choose_predicted(suiting_other_sizes(convolution, searched, candidates))[0]
+
+    def seconds(algorithm, convolution):
+        shape = convolution_shape(convolution, algorithm)
+        return sum(searched.stage_seconds(shape, searched.default_schedule(shape)).values())
+
+    candidates = [each for each in predict_fastest(unknown, searched, 1e-6) if each.keeps(1e-6)]
+    at_expected = choose_predicted(candidates)[0].implementation.algorithm
+    found = chosen(unknown).implementation.algorithm
+    half = unknown.resized(0.5)
+    assert half.input_size == (12, 10)
+    assert seconds(found, half) < 0.8 * seconds(at_expected, half)
+    assert seconds(found, unknown) < 1.06 * seconds(at_expected, unknown)
+    candidates = [each for each in predict_fastest(known, searched, 1e-6) if each.keeps(1e-6)]
+    assert suiting_other_sizes(known, searched, candidates) == candidates
+
+
+def test_images_of_other_sizes_have_an_output():
+    dilated = replace(problem(16, 4, 4), dilations=(6, 6), unknown_sizes=(1,))
+    assert dilated.resized(0.25).input_size == (16, 11)
+    assert dilated.resized(4.0).input_size == (16, 64)
 
 
 @pytest.mark.parametrize("threads", [1, 8])
