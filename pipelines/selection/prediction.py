@@ -28,7 +28,7 @@ _OPERAND_TYPES = {"bf16": "bfloat16", "f16": "float16"}
 UNROUNDED_ERROR = 1e-4
 """More than an algorithm in f32 errs by, less than it does with operands that are rounded to f16."""
 UNKNOWN_SIZE_TOLERANCE = 0.05
-"""The same at the sizes that are expected, where others may come, and another algorithm suits these better."""
+"""Relative difference in predicted times at the expected sizes that suiting others is worth."""
 _OTHER_SIZES = (0.5, 2.0)
 """That may come, over those that are expected."""
 IREE_TOLERANCE = 0.25

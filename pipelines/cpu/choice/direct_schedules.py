@@ -30,6 +30,10 @@ ROW_WORKGROUPS_PER_THREAD = 4
 """That dispatches may have beside where a row is divided, which costs no more than their start."""
 MAX_VECTORS = 4
 """Of channels, in a register block of the direct kernel."""
+LEAST_TILED_LANES = 4
+"""Of vectors of a channels-first result with which tiles take less than pixels by a part of a whole vector.
+
+Of 5 to 7 channels they take two thirds, on Zen 3; 3 channels by a whole vector 0.6 of those by two lanes."""
 MAX_ALL_VECTORS = 6
 """The same of one that has all channels: pixels are read once, and registers hold some beside the filters."""
 MAX_PIXEL_BLOCKS = (112, 224, 448)
@@ -98,7 +102,9 @@ def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int,
     width = vector_width_for(shape.group_outputs, target.vector_width)
     found = [(vectors, width) for vectors in range(1, min(MAX_VECTORS, shape.group_outputs // width) + 1)]
     all_channels = ceil_div(shape.group_outputs, target.vector_width)
-    if shape.groups > 1 or shape.output_channels_first or all_channels > MAX_ALL_VECTORS:
+    if shape.output_channels_first and width >= LEAST_TILED_LANES:
+        return found
+    if shape.groups > 1 or all_channels > MAX_ALL_VECTORS:
         return found
     return [*found, *({(all_channels, target.vector_width)} - set(found))]
 

@@ -86,7 +86,8 @@ class RegisterBlockStore:
                 first = channel + vector * width
                 finished = self.epilogue.emit(value, number, finished_position, first, mask)
             place = origin + (pixel * target.stride(-2) + vector * width)
-            if mask is None:
+            if mask is None or self.row is not None:
+                # A row has room for whole vectors, what is left out isn't transposed.
                 target.store(finished, place)
             else:
                 target.store_lanes(finished, place, mask)
@@ -115,8 +116,8 @@ class RegisterBlockStore:
         source = Lines(self.row, Index(0), self.row.stride(0))
         origin = self.output.offset([number, channel, *position])
         target = Lines(self.output, origin, self.output.stride(1))
-        pixels, channels = self.row.known_extents
-        whole = partial(copy_transposed, source, target, (pixels, channels), vector_width)
+        pixels, _ = self.row.known_extents
+        whole = partial(copy_transposed, source, target, (pixels, self.channels), vector_width)
         when(count.at_least(pixels), whole, partial(whole, written=Span(Index(0), count)))
 
     def prefetch(self, number: Index, position: tuple[Index, ...], channel: Index, part: Index) -> None:
@@ -132,6 +133,6 @@ class RegisterBlockStore:
             self.output.prefetch(self.output.offset([number, *pixel, first]), to_write=True)
         else:
             # The lines of a block are those of its channels.
-            line = channel + part.minimum(vectors * width - 1)
+            line = channel + part.minimum(self.channels - 1)
             self.output.prefetch(self.output.offset([number, line, *position]), to_write=True)
         self.epilogue.prefetch(number, pixel, first)

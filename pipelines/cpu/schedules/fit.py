@@ -181,8 +181,7 @@ def _channels_misfit(channel_block: int, channels: int) -> Reason | None:
 
 def _lanes_left_out_misfit(schedule: DirectSchedule | TileSchedule, shape: ConvolutionShape) -> Reason | None:
     """Why channels don't fill blocks, but for a part of the last vector, which the kernel leaves out."""
-    is_one_group = shape.groups == 1 and not shape.output_channels_first
-    if is_one_group and schedule.channel_block - schedule.vector_width < shape.output_channels:
+    if shape.groups == 1 and schedule.channel_block - schedule.vector_width < shape.output_channels:
         return None
     return _channels_misfit(schedule.channel_block, shape.group_outputs)
 
