@@ -33,6 +33,7 @@ PROGRAMS = [
     DIRECT.channels_first,
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(DIRECT, channels=3, activation="swish"),
+    replace(DIRECT, outputs=3).channels_first,
     replace(DIRECT, kernel=(1, 1), low=(0, 0), high=(0, 0), strides=(2, 2)),
     POINTWISE.channels_first,
     replace(POINTWISE, outputs=50, activation="hard swish", groups=2),
