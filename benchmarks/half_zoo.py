@@ -1,0 +1,122 @@
+"""Compiles the networks of the zoo in half precision, and counts where the largest score is float64's.
+
+    python -m benchmarks.half_zoo --networks resnet20_cifar10 mobilenet_w1 --type bf16 f16
+
+Weights and images have the type; each image is a call. Beside the program's scores are those of torch in that
+type. Errors are relative, of all scores of all images, against float64 of the same weights. A network that
+fails says why. Networks whose results are images have a largest score of each image as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.half_precision import TYPES
+from benchmarks.isolation import Limits, answer_task, run_isolated
+from benchmarks.results_file import ResultsFile
+
+if TYPE_CHECKING:
+    import torch
+
+
+def main() -> None:
+    if answer_task(lambda task: _measure(**task)):
+        return
+    options = _parse_arguments()
+    results = ResultsFile(options.output, "networks")
+    for network in options.networks:
+        for type_ in options.type:
+            if type_ in results.rows.get(network, {}):
+                continue
+            task = {"network": network, "type_": type_, "images": options.images}
+            limits = Limits(options.limit, int(options.memory * 2**30), None)
+            outcome = run_isolated("benchmarks.half_zoo", task, limits=limits)
+            row = {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
+            results.add(network, {**results.rows.get(network, {}), type_: row})
+            print(f"{network:32} {type_:5} {_line(row)}", flush=True)
+
+
+def _parse_arguments() -> argparse.Namespace:
+    from benchmarks.networks.zoo import ZOO
+
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--networks", nargs="+", choices=ZOO, default=list(ZOO), metavar="NETWORK")
+    parser.add_argument("--type", nargs="+", choices=TYPES, default=list(TYPES))
+    parser.add_argument("--images", type=int, default=32)
+    parser.add_argument("--limit", type=float, default=1200, help="seconds for a network in a type")
+    parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
+    parser.add_argument("--output", type=Path, help="a JSON file, continued where it ended")
+    return parser.parse_args()
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "failure" in row:
+        return f"failed: {row['failure']}"
+    scores = f"top-1 {row['agreeing']} of {row['images']}, torch {row['torch_agreeing']}"
+    errors = f"error {row['error']:.1e}, torch {row['torch_error']:.1e}"
+    return f"{scores}; {errors}; {row['layers']} convolutions, left {row['left']}"
+
+
+def _measure(network: str, type_: str, images: int) -> dict[str, Any]:
+    import iree.winograd
+    import torch
+
+    from benchmarks.comparison import count_convolutions
+    from benchmarks.networks.zoo import ZOO
+
+    warnings.simplefilter("ignore")
+    torch.set_grad_enabled(False)
+    dtype = {"bf16": torch.bfloat16, "f16": torch.float16}[type_]
+    half = ZOO[network].calibrated().to(dtype)
+    exact = copy.deepcopy(half).double()
+    arguments = [
+        tuple(each.to(dtype) if each.is_floating_point() else each for each in ZOO[network].inputs(1))
+        for _ in range(images)
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.json")
+        imported = iree.winograd.import_torch(half, *arguments[0])
+        compiled = iree.winograd.compile(imported, threads=1, report=report)
+        convolutions = count_convolutions(json.loads(report.read_text()))
+    program = iree.winograd.load(compiled, threads=1)
+    expected = _scores(lambda *given: exact(*(each.double() for each in given)), arguments)
+    ours, torchs = _scores(program, arguments), _scores(half, arguments)
+    return {
+        "images": images,
+        "agreeing": _agreeing(ours, expected),
+        "torch_agreeing": _agreeing(torchs, expected),
+        "error": float((ours - expected).norm() / expected.norm()),
+        "torch_error": float((torchs - expected).norm() / expected.norm()),
+        "layers": convolutions.ours,
+        "left": sum(convolutions.left.values()),
+    }
+
+
+def _scores(run: Callable[..., Any], arguments: list[tuple[torch.Tensor, ...]]) -> torch.Tensor:
+    """Images x scores: the first result, where there are several."""
+    import torch
+
+    rows = []
+    for given in arguments:
+        result = run(*given)
+        while isinstance(result, tuple | list):
+            result = result[0]
+        rows.append(torch.as_tensor(result).double().flatten())
+    return torch.stack(rows)
+
+
+def _agreeing(scores: torch.Tensor, expected: torch.Tensor) -> int:
+    return int((scores.argmax(1) == expected.argmax(1)).sum())
+
+
+if __name__ == "__main__":
+    main()
