@@ -365,6 +365,9 @@ class _Warp:
         one, other = (self.value(operand, each.opcode[-1]) for operand in each.operands[1:3])
         self.write(each.operands[0], np.where(self.registers[each.operands[3]], one, other), active)
 
+    def do_prefetch(self, each: Instruction, active: Array) -> None:
+        """Nothing: it only takes time."""
+
     def do_ld(self, each: Instruction, active: Array) -> None:
         if each.opcode[1] == "param":
             address = self.workgroup.parameters[each.operands[1][1:-1]]

@@ -60,7 +60,16 @@ RESIDUALS = [
     replace(POINTWISE, adds_image=True, schedule=SMALL),
     replace(POINTWISE, adds_image=True, schedule=IMPLICIT),
     # Tiles and blocks of columns that aren't full, and channels that are no whole quads.
-    replace(WINOGRAD, size=(11, 9), channels=80, outputs=80, m=(1, 1), adds_image=True, schedule=IMPLICIT),
+    replace(
+        WINOGRAD,
+        size=(11, 9),
+        channels=40,
+        outputs=40,
+        m=(1, 1),
+        p=(1, 1),
+        adds_image=True,
+        schedule=IMPLICIT,
+    ),
     replace(POINTWISE, size=(5, 5), channels=30, outputs=30, adds_image=True, schedule=SMALL),
 ]
 
