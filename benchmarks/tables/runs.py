@@ -67,19 +67,20 @@ RUNS: Mapping[str, Run] = {
     "gpu-bf16-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --types bf16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
-        "--tools winograd inductor-graphs --jobs 8 --rounds 4",
+        "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types f16 bf16 "
+        "--tools winograd inductor-graphs --jobs 16 --rounds 4 --limit 110",
     ),
     "gpu-calls-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 13 --rounds 4 --limit 400",
+        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 28 --gpus 2 --rounds 4 "
+        "--limit 380 --budget 270",
     ),
     "gpu-f16-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --types f16 --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 "
-        "--tools winograd inductor-graphs --jobs 8 --rounds 4",
+        "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types f16 bf16 "
+        "--tools winograd inductor-graphs --jobs 16 --rounds 4 --limit 110",
     ),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
