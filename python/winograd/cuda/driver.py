@@ -100,7 +100,6 @@ _FUNCTIONS = (
     "cuCtxGetCurrent",
     "cuFuncSetAttribute",
     "cuGetErrorName",
-    "cuGraphAddDependencies_v2",
     "cuGraphAddKernelNode",
     "cuGraphAddMemcpyNode",
     "cuGraphAddMemsetNode",
@@ -119,6 +118,10 @@ _FUNCTIONS = (
 )
 
 
+_EARLY = "cuGraphAddDependencies_v2"
+"""What drivers from CUDA 12.3 on have."""
+
+
 def copy_parameters(length: int) -> CopyParameters:
     """A copy of `length` bytes between two places of the device."""
     ends = (_CopyEnd(memory_type=_DEVICE_MEMORY, pitch=length, height=1) for _ in range(2))
@@ -134,6 +137,12 @@ class CudaDriver:
 
     def __init__(self, library: Any) -> None:
         self._functions = {name: getattr(library, name) for name in _FUNCTIONS}
+        self._early = getattr(library, _EARLY, None)
+
+    @property
+    def launches_early(self) -> bool:
+        """Whether it has `launch_early`."""
+        return self._early is not None
 
     def load(self, image: bytes) -> c_void_p:
         """A module of the driver's from text or machine code of kernels."""
@@ -185,7 +194,8 @@ class CudaDriver:
         """Has a node with a kernel, which waits for the end of another's, launched ahead of that."""
         edge = _Edge(_PROGRAMMATIC, 0, _PROGRAMMATIC)
         ends = (byref(after), byref(kernel))
-        self._call("cuGraphAddDependencies_v2", graph, *ends, byref(edge), c_size_t(1))
+        assert self._early is not None
+        self._check(_EARLY, self._early(graph, *ends, byref(edge), c_size_t(1)))
 
     def instantiate(self, graph: c_void_p) -> c_void_p:
         """What launches `graph`, whose nodes name the parts of it from then on."""

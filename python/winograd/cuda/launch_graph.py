@@ -90,7 +90,10 @@ class LaunchGraph:
         for binary in binaries:
             modules = [self._driver.load(image.content) for image in images(binary)]
             self._modules += modules
-            wait = [self._driver.has_variable(module, MARKER) for module in modules]
+            wait = [
+                self._driver.launches_early and self._driver.has_variable(module, MARKER)
+                for module in modules
+            ]
             for kernel in kernels(binary):
                 if kernel.name in found:
                     raise CudaError(f"two kernels are {kernel.name}")

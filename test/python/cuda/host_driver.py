@@ -42,6 +42,8 @@ class HostDriver:
         self.kernels = kernels
         self.failing = failing
         self.variables = variables
+        self.lacking = ""
+        """A function that the library doesn't have."""
         self.calls: list[str] = []
         self.nodes: dict[int, Node] = {}
         self.streams: list[int] = []
@@ -50,6 +52,8 @@ class HostDriver:
         self._names = list(kernels)
 
     def __getattr__(self, name: str) -> Callable[..., int]:
+        if name == self.lacking:
+            raise AttributeError(name)
         function = getattr(
             type(self), _CAPITAL.sub(lambda match: f"_{match[0].lower()}", name.removeprefix("cu"))
         )

@@ -210,6 +210,15 @@ def test_kernels_that_do_not_wait_are_launched_behind_others(
     assert [len(node.early) for node in host.nodes.values()] == [0] * 5
 
 
+def test_drivers_without_early_launches_have_graphs(host: HostDriver, binaries: Sequence[bytes]) -> None:
+    host.lacking = "cuGraphAddDependencies_v2"
+    call = Call(array(2, 5))
+    graph = make_graph(host, binaries, call)
+    assert [len(node.early) for node in host.nodes.values()] == [0] * 5
+    graph.launch(call.addresses, stream=7)
+    np.testing.assert_array_equal(call.result, expected(array(2, 5)))
+
+
 def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence[bytes]) -> None:
     """The first instruction of each that reads memory, and the variable by which loaders know it."""
     entry = b".visible .entry kernel(\n\t.param .u64 a\n)\n.maxntid 32, 1, 1\n{\n\tret;\n}\n"
