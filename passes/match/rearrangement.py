@@ -138,6 +138,8 @@ def _rotation(concatenation: ir.Operation, indices: Indices) -> _Step | None:
     others = (offset for offsets in distances for d, offset in enumerate(offsets) if d != dimension)
     if distances[1][dimension] != 0 or distance == 0 or any(others):
         return None
+    if ir.RankedTensorType(beginning.results[0].type).shape[dimension] != distance:
+        return None
     moved = indices[dimension].shifted(distance, shape[dimension])
     read = (*indices[:dimension], moved, *indices[dimension + 1 :])
     if any(len(list(part.uses)) != 1 for part in concatenation.operands):

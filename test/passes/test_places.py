@@ -195,6 +195,25 @@ def test_an_order_that_is_undone_is_none() -> None:
     assert program.matched().is_identity
 
 
+def test_parts_that_overlap_are_no_rotation() -> None:
+    """Nor are those that leave a part out: together they have as many elements as what is rotated."""
+    whole = "tensor<2x8x4xf32>"
+    for first, count in ((3, 3), (5, 2), (2, 6)):
+        sizes = f"[2, {count}, 4]", f"[2, {8 - count}, 4]"
+        types = f"tensor<2x{count}x4xf32>", f"tensor<2x{8 - count}x4xf32>"
+        text = f"""func.func @f(%x: {whole}) -> {whole} {{
+          %a = tensor.extract_slice %x[0, {first}, 0] {sizes[0]} [1, 1, 1] : {whole} to {types[0]}
+          %b = tensor.extract_slice %x[0, 0, 0] {sizes[1]} [1, 1, 1] : {whole} to {types[1]}
+          %c = tensor.concat dim(1) %a, %b : ({types[0]}, {types[1]}) -> {whole}
+          return %c : {whole}
+        }}"""
+        with ir.Context():
+            module = ir.Module.parse(text)
+            *_, last = walk(module.operation)
+            found = match_rearrangement(last.operands[0])
+            assert (found is not None) == (first + count == 8)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_orders(seed: int) -> None:
     generator = np.random.default_rng(seed)
