@@ -23,7 +23,12 @@ _MEBIBYTE = 2**20
 
 
 def models(files: Sequence[Any]) -> list[str]:
-    """A row per model and number of threads: milliseconds of all, the ratio of the best other and ours."""
+    """A row per model and number of threads: milliseconds of all, the ratio of the best other and ours.
+
+    And memory, where it was measured.
+    """
+    rows = [row for file in files for row in file["models_of_people"].values()]
+    has_memory = any("memory" in record for row in rows for record in row["tools"].values())
     heads = (
         "model",
         "threads",
@@ -32,12 +37,11 @@ def models(files: Sequence[Any]) -> list[str]:
         "speed-up",
         "error",
         "error, torch",
-        "memory, MiB",
-        "memory, best other",
+        *(("memory, MiB", "memory, best other") if has_memory else ()),
     )
-    rows = [row for file in files for row in file["models_of_people"].values()]
     speedups = [each for row in rows if (each := speedup(row)) is not None]
-    lines = table(heads, map(_cells, sorted(rows, key=lambda row: (row["threads"], row["model"]))))
+    ordered = sorted(rows, key=lambda row: (row["threads"], row["model"]))
+    lines = table(heads, [[*_cells(row), *(_memory(row) if has_memory else ())] for row in ordered])
     if speedups:
         lines += ["", f"The geometric mean of {len(speedups)} speed-ups is {mean(speedups):.2f}."]
     return lines
@@ -54,7 +58,6 @@ def speedup(row: Mapping[str, Any]) -> float | None:
 def _cells(row: Mapping[str, Any]) -> list[str]:
     tools = row["tools"]
     ours, torch = tools.get("ours", {}), tools.get("torch", {})
-    memory = _all_of(tools, _OTHERS, "memory")
     return [
         row["model"],
         str(row["threads"]),
@@ -62,8 +65,15 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         number(speedup(row), ".2f"),
         number(ours.get("error"), ".1e"),
         number(torch.get("error"), ".1e"),
+    ]
+
+
+def _memory(row: Mapping[str, Any]) -> list[str]:
+    """That of `import_torch` and the least of the others."""
+    ours, others = row["tools"].get("ours", {}), _all_of(row["tools"], _OTHERS, "memory")
+    return [
         number(ours.get("memory"), ".0f", 1 / _MEBIBYTE),
-        number(min(memory) if memory else None, ".0f", 1 / _MEBIBYTE),
+        number(min(others, default=None), ".0f", 1 / _MEBIBYTE),
     ]
 
 
