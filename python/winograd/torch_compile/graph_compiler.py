@@ -117,10 +117,10 @@ class GraphCompiler:
         compiled = self._compile_functional(graph, inputs, key, lambda *program: alone.append(program))
         if not _is_functional():
             return compiled
-        for facts, program in alone:
-            called = self._one_program(facts, program, inputs, lambda arguments: compiled)
-            return self._measured(graph, called)
-        return self._measured(graph, compiled)
+        if not alone:
+            return self._measured(graph, compiled)
+        called = attempt(lambda: self._one_program(*alone[0], inputs, lambda arguments: compiled))
+        return self._measured(graph, compiled if called is None else called)
 
     def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, in which some sizes are symbols: by one program if it does, or one for each of its sizes.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from iree.winograd.torch_compile.contained import PASSED_ON, Function
@@ -25,29 +25,37 @@ class OneProgram:
         held: Mapping[int, torch.Tensor],
         compile_graph: Callable[[Sequence[Any]], Function],
     ) -> None:
-        self._part = part
+        self._program: _Program | None = _Program(part, WeightState(held) if held else None)
         self._outputs = tuple(outputs)
-        self._held = WeightState(held) if held else None
         self._compile_graph = compile_graph
         self._compiled: Function | None = None
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
         """The outputs of the graph."""
-        if self._compiled is not None:
-            return self._compiled(*arguments)
+        # Another thread may leave the program at any time.
+        program = self._program
+        if program is None:
+            return self._call_otherwise(arguments)
         try:
-            results = self._part(*arguments)
+            results = program.part(*arguments)
         except PASSED_ON:
             raise
         except Exception:
-            return self._compile_anew(arguments)(*arguments)
+            return self._call_otherwise(arguments)
         # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
-        if self._held is not None and not self._held.is_in(arguments):
-            return self._compile_anew(arguments)(*arguments)
+        if program.held is not None and not program.held.is_in(arguments):
+            return self._call_otherwise(arguments)
         if not isinstance(results, tuple):
             results = (results,)
         return tuple(results[each] for each in self._outputs)
+
+    def _call_otherwise(self, arguments: Sequence[Any]) -> Any:
+        results = (self._compiled or self._compile_anew(arguments))(*arguments)
+        # What fails either way, as for want of memory, may not fail the next time. Otherwise what the program
+        # and its weights take is the caller's again.
+        self._program = None
+        return results
 
     def _compile_anew(self, arguments: Sequence[Any]) -> Function:
         with self._lock:
@@ -55,3 +63,10 @@ class OneProgram:
             if self._compiled is None:
                 self._compiled = self._compile_graph(arguments)
             return self._compiled
+
+
+class _Program(NamedTuple):
+    """What is called while the weights are those that it holds."""
+
+    part: Function
+    held: WeightState | None
