@@ -21,6 +21,7 @@ MARKER = "winograd_waits"
 _LEAST_ARCHITECTURE = 90
 _TARGET = re.compile(rb"^\.target sm_(\d+).*\n", re.MULTILINE)
 _ADDRESS_SIZE = re.compile(rb"^\.address_size .*\n", re.MULTILINE)
+_ENTRY = re.compile(rb"^[^/\n]*\.entry\b", re.MULTILINE)
 _BODY = re.compile(rb"^(?:\.visible |\.weak )?\.entry [^{]*\{\n", re.MULTILINE)
 _COMPUTING = b"|".join(
     b"add and bfe cvt cvta div lop3 mad max min mov mul mul24 neg not or".split()
@@ -34,29 +35,27 @@ _HARMLESS = re.compile(
 )
 """A line that reads and writes no memory, and that the next one is behind."""
 _PREFETCH = b"\tprefetch.global."
+_VARIABLE = f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode()
 _WAIT = b"\tgriddepcontrol.wait;\n"
 
 
 def with_waits(text: bytes) -> bytes:
     """The PTX of a module whose kernels wait for those that they depend on before they read or write memory.
 
-    `text` as it is where its GPU has no such instructions.
+    `text` as it is where its GPU has no such instructions, or not all kernels in it are found.
     """
-    target = _TARGET.search(text)
-    if target is None or int(target[1]) < _LEAST_ARCHITECTURE:
-        return text
-    marked, count = _ADDRESS_SIZE.subn(
-        lambda found: found[0] + f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode(), text, count=1
-    )
-    if not count:
+    target, bodies = _TARGET.search(text), list(_BODY.finditer(text))
+    if target is None or int(target[1]) < _LEAST_ARCHITECTURE or len(bodies) != len(_ENTRY.findall(text)):
         return text
     parts: list[bytes] = []
     done = 0
-    for body in _BODY.finditer(marked):
-        place = _wait_place(marked, body.end())
-        parts += marked[done:place], _WAIT
+    for body in bodies:
+        place = _wait_place(text, body.end())
+        parts += text[done:place], _WAIT
         done = place
-    return b"".join([*parts, marked[done:]])
+    waiting = b"".join([*parts, text[done:]])
+    marked, count = _ADDRESS_SIZE.subn(lambda found: found[0] + _VARIABLE, waiting, count=1)
+    return marked if count else text
 
 
 def _wait_place(text: bytes, begin: int) -> int:

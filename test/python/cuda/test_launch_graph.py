@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import struct
 from collections.abc import Sequence
 
 import iree.winograd as winograd
@@ -227,12 +228,53 @@ def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence
     assert waiting.count(b"{\n\tgriddepcontrol.wait;\n\tret;\n}") == 2
     assert waiting.count(MARKER.encode()) == 1
     assert with_waits(text % b"sm_86") == text % b"sm_86"
+    # A kernel that isn't found must not be launched early.
+    other = text % b"sm_90a" + entry.replace(b".visible", b".visible .noreturn")
+    assert with_waits(other) == other
     ask = (
         b"\t.reg .b64 %rd<2>;\n\tmov.u32 %r1, %tid.x;\n\t// begin inline asm\n\tprefetch.global.L2 [%rd1];\n"
     )
     asking = (text % b"sm_90").replace(b"\tret", ask + b"\tld.global.b32 %r2, [%rd1];\n" + ask + b"\tret")
     assert with_waits(asking).count(ask + b"\tgriddepcontrol.wait;\n\tld.global") == 2
     assert all(MARKER.encode() in image.content for binary in binaries for image in images(binary))
+
+
+def test_machine_code_touches_memory_when_it_has_waited(binaries: Sequence[bytes]) -> None:
+    """An assembler might load earlier what kernels only read, for all of their time as PTX has it."""
+    codes = [code for binary in binaries for image in images(binary) for code in opcodes(image.content)]
+    if not codes:
+        pytest.skip("there is no assembler")
+    assert len(codes) == len([kernel for binary in binaries for kernel in kernels(binary)])
+    for code in codes:
+        assert not MEMORY_ACCESSES.intersection(code[: code.index(WAIT)])
+        assert MEMORY_ACCESSES.intersection(code)
+
+
+WAIT = 0x82E
+"""`ACQBULK` of sm_90, as `nvdisasm -hex` has it."""
+MEMORY_ACCESSES = frozenset({0x980, 0x981, 0x985, 0x986, 0x3BA, 0xFAE})
+"""`LD`, `LDG`, `ST`, `STG`, `UBLKCP` and `LDGSTS`."""
+
+
+def opcodes(image: bytes) -> list[list[int]]:
+    """Of each kernel of machine code those of its instructions, 16 bytes each; nothing of text."""
+    if image[:4] != b"\x7fELF":
+        return []
+    (table,), (size, count, names) = (
+        struct.unpack_from("<Q", image, 0x28),
+        struct.unpack_from("<3H", image, 0x3A),
+    )
+    sections = [struct.unpack_from("<2I4Q", image, table + size * number) for number in range(count)]
+    of_names = sections[names][4]
+    kernels_of_image = (
+        image[begin : begin + length]
+        for name, _, _, _, begin, length in sections
+        if image.startswith(b".text.", of_names + name)
+    )
+    return [
+        [instruction & 0xFFF for instruction, _ in struct.iter_unpack("<2Q", code)]
+        for code in kernels_of_image
+    ]
 
 
 def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: Sequence[bytes]) -> None:
