@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _TARGET = b".target "
+_ON_ALL_PROCESSORS = "--split-compile=0"
 
 
 class AssemblyError(Exception):
@@ -144,14 +146,21 @@ def _machine_code(text: bytes, ptxas: str) -> bytes:
     return _assembled(text, words[0].rstrip(b",").decode(), ptxas)
 
 
+@cache
+def _options(ptxas: str) -> tuple[str, ...]:
+    """What has an assembler use all processors, if it can: IREE has all kernels of a program in one text."""
+    told = subprocess.run([ptxas, "--help"], capture_output=True, text=True, check=False)
+    return (_ON_ALL_PROCESSORS,) if _ON_ALL_PROCESSORS.partition("=")[0] in told.stdout else ()
+
+
 def _assembled(text: bytes, architecture: str, ptxas: str) -> bytes:
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory() as folder:
         source, target = Path(folder, "kernels.ptx"), Path(folder, "kernels.cubin")
         source.write_bytes(text)
-        command = [ptxas, f"-arch={architecture}", str(source), "-o", str(target)]
         try:
+            command = [ptxas, *_options(ptxas), f"-arch={architecture}", str(source), "-o", str(target)]
             completed = subprocess.run(command, capture_output=True, text=True, check=False)
             if completed.returncode != 0:
                 raise AssemblyError(f"{ptxas}: {completed.stderr.strip()}")
