@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
 from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
 from iree.winograd.pipelines.problems.tensor_operations import CombinedMoments, PartialMoments, Sums
 
@@ -21,8 +21,6 @@ _FEW_WORKGROUPS = 128
 """About as many as large GPUs have multiprocessors: enough for a small image."""
 _SMALL = 1 << 21
 """Loads of a small image, which takes about as long as another kernel to add parts."""
-_LEAST_COLUMNS = 32
-"""Elements of a line of caches."""
 _NOTHING = ElementFunction.of([])
 
 
@@ -105,7 +103,7 @@ def _columns(extents: SummedExtents, width: int) -> int:
     """
     columns = SUMMING_THREADS * width
     if _is_small(extents, width):
-        while columns > _LEAST_COLUMNS and extents.outer * ceil_div(extents.kept, columns) < _FEW_WORKGROUPS:
+        while columns > LINE_ELEMENTS and extents.outer * ceil_div(extents.kept, columns) < _FEW_WORKGROUPS:
             columns //= 2
     return columns
 

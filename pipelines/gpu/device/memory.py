@@ -25,6 +25,8 @@ PAIR = QUAD // 2
 """The same where a thread hasn't registers for as many."""
 QUAD_BYTES = QUAD * F32.bytes
 """Of a quad of single precision: the most that a thread loads or stores at once."""
+LINE_ELEMENTS = 128 // F32.bytes
+"""Of single precision, in a line of NVIDIA's caches."""
 
 
 def thread_id() -> Index:

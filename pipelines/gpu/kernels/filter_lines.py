@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, GlobalBuffer, thread_id
 
-_LINE_ELEMENTS = 128 // F32.bytes
-"""Of a line of a cache."""
 _MAX_LINES = 8
 """Of a thread: what is behind them is asked for when others are multiplied."""
 
@@ -25,10 +22,10 @@ def fetch_lines(
     `first` is the offset of the first element, `distance` that from row to row. Lines that a row has none of
     are others of the array.
     """
-    across = ceil_div(elements, _LINE_ELEMENTS)
+    across = ceil_div(elements, LINE_ELEMENTS)
     lines = min(rows * across, _MAX_LINES * threads)
     for begin in range(0, lines, threads):
         # The last line is asked for several times.
         number = (thread_id() + begin).minimum(lines - 1)
-        offset = first + number // across * distance + number % across * _LINE_ELEMENTS
+        offset = first + number // across * distance + number % across * LINE_ELEMENTS
         filters.prefetch(offset.minimum(filters.size - 1))

@@ -14,7 +14,7 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import QUAD, quad_of
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, quad_of
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS, index_here
 
 from .matrix_sums import MatrixSums
@@ -31,8 +31,6 @@ _ROW_DISTANCE = 8
 """Between these rows."""
 _SPARE_REGISTERS = 64
 """A thread's, for addresses and what is computed beside sums and loads."""
-_LINE_ELEMENTS = 32
-"""Of f32, in a line of a cache."""
 _FLOAT_REGISTER = "f"
 """NVIDIA's, of LLVM's name."""
 
@@ -53,13 +51,13 @@ class WarpgroupResults:
 
     def prefetch(self, rows: int, thread: Index, threads: int) -> None:
         """Brings near what so many rows are finished with, by `threads` of which this is one."""
-        across = ceil_div(self._sums.packing.schedule.block_columns, _LINE_ELEMENTS)
+        across = ceil_div(self._sums.packing.schedule.block_columns, LINE_ELEMENTS)
         for first in range(0, rows * across, threads):
             # The last line is brought several times.
             number = thread + first
             if first + threads > rows * across:
                 number = number.minimum(rows * across - 1)
-            self._results.prefetch(number // across, number % across * _LINE_ELEMENTS)
+            self._results.prefetch(number // across, number % across * LINE_ELEMENTS)
 
     def begin(self) -> None:
         """Begins the first loads, while all sums take registers."""
