@@ -67,7 +67,8 @@ class SummedUpperHalf(UpperHalf):
 
     That takes bounds, without which infinity would become NaN. What isn't known to have any, and only passes,
     is added to no more than infinity stays with: numbers beyond 2^87 keep more digits than bf16 has, and are
-    off by one of f32 at most. So are those below the least normal one, where arithmetic keeps them.
+    off by one of f32 at most. Those below the least normal one stay as they are, where arithmetic keeps them.
+    A zero loses its sign.
     """
 
     fused_multiply_add: bool = False
