@@ -94,8 +94,7 @@ class Chooser:
             reason = f"{which} is the fastest of those measured that are accurate enough"
             chosen, tuned = measured[0], True
         else:
-            suiting = suiting_other_sizes(problem, self.space, accurate)
-            (chosen, reason), tuned = choose_predicted(suiting), False
+            (chosen, reason), tuned = choose_suiting(problem, self.space, accurate), False
             if limit != asked:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
@@ -181,6 +180,21 @@ def _has_uniform_tap(layer: Layer, problem: ConvolutionProblem) -> bool:
         layer.kind == "convolution"
         and prod(problem.kernel_size) == 1
         and uniform_constant(layer.operation.operands[1]) is not None
+    )
+
+
+def choose_suiting(
+    problem: ConvolutionProblem, space: SearchSpace, accurate: list[Candidate]
+) -> tuple[Candidate, str]:
+    """As `choose_predicted`, among those that suit other sizes, too, where some are known only in a call."""
+    suiting = suiting_other_sizes(problem, space, accurate)
+    chosen, reason = choose_predicted(suiting)
+    fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
+    if fastest in suiting or chosen.implementation.is_left_to_iree:
+        return chosen, reason
+    return chosen, (
+        f"it is predicted to take about as long as {fastest.implementation.algorithm}, and less in the mean "
+        "with images of half and twice the size"
     )
 
 

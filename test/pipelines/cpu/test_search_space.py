@@ -17,10 +17,11 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
-from iree.winograd.pipelines.selection.chooser import choose_predicted
+from iree.winograd.pipelines.selection.chooser import choose_predicted, choose_suiting
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import (
     TIME_TOLERANCE,
+    UNKNOWN_SIZE_TOLERANCE,
     assigned_schedule,
     implementation_error,
     predict,
@@ -257,23 +258,34 @@ def test_tiles_of_unknown_sizes_suit_images_of_half_the_size_too():
     known = replace(problem(24, 64, 32), input_size=(24, 20))
     unknown = replace(known, unknown_sizes=(0, 1))
 
-    def chosen(convolution):
-        candidates = [each for each in predict_fastest(convolution, searched, 1e-6) if each.keeps(1e-6)]
-        return choose_predicted(suiting_other_sizes(convolution, searched, candidates))[0]
-
     def seconds(algorithm, convolution):
         shape = convolution_shape(convolution, algorithm)
         return sum(searched.stage_seconds(shape, searched.default_schedule(shape)).values())
 
     candidates = [each for each in predict_fastest(unknown, searched, 1e-6) if each.keeps(1e-6)]
     at_expected = choose_predicted(candidates)[0].implementation.algorithm
-    found = chosen(unknown).implementation.algorithm
+    chosen, reason = choose_suiting(unknown, searched, candidates)
+    found = chosen.implementation.algorithm
+    assert reason == "it is predicted to be the fastest that is accurate enough"
     half = unknown.resized(0.5)
     assert half.input_size == (12, 10)
     assert seconds(found, half) < 0.8 * seconds(at_expected, half)
     assert seconds(found, unknown) < 1.06 * seconds(at_expected, unknown)
     candidates = [each for each in predict_fastest(known, searched, 1e-6) if each.keeps(1e-6)]
     assert suiting_other_sizes(known, searched, candidates) == candidates
+    assert choose_suiting(known, searched, candidates) == choose_predicted(candidates)
+
+
+def test_what_suits_other_sizes_is_not_said_to_be_the_fastest():
+    searched = CpuBackend(CpuTarget.of("znver3", "+avx2,+fma")).search_space()
+    unknown = replace(problem(12, 64, 32), unknown_sizes=(0, 1))
+    candidates = [each for each in predict_fastest(unknown, searched, 1e-6) if each.keeps(1e-6)]
+    fastest = min(candidates, key=lambda each: each.predicted_seconds)
+    chosen, reason = choose_suiting(unknown, searched, candidates)
+    assert 1 < chosen.predicted_seconds / fastest.predicted_seconds <= 1 + UNKNOWN_SIZE_TOLERANCE
+    assert reason.startswith(
+        f"it is predicted to take about as long as {fastest.implementation.algorithm}, and less"
+    )
 
 
 def test_images_of_other_sizes_have_an_output():
