@@ -199,7 +199,7 @@ class GraphCompiler:
         """What a graph for inference is kept by; None where its text and its inputs' types don't tell."""
         settings = self._settings
         facts = describe(graph, inputs)
-        if facts is None or len({each.device for each in inputs}) != 1 or not settings.cache:
+        if facts is None or len({each.device for each in inputs}) != 1:
             return None
         compiler = _inference_compiler(settings, part_device(inputs[0].device, settings.target))
         parts = (str(settings.freezing), str(settings.minimum_convolutions))

@@ -39,12 +39,13 @@ class OneProgram:
             return self._call_otherwise(arguments)
         try:
             results = program.part(*arguments)
+            # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
+            is_current = program.held is None or program.held.is_in(arguments)
         except PASSED_ON:
             raise
         except Exception:
             return self._call_otherwise(arguments)
-        # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
-        if program.held is not None and not program.held.is_in(arguments):
+        if not is_current:
             return self._call_otherwise(arguments)
         if not isinstance(results, tuple):
             results = (results,)

@@ -2,12 +2,14 @@
 
 import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.one_program import OneProgram
+from small_networks import check, compiled
 
 
 class Part:
@@ -40,6 +42,25 @@ def test_a_program_is_left_for_good_when_weights_change() -> None:
     for _ in range(2):
         assert torch.equal(function(image, weight)[0], 4 * image)
         assert left() is None
+
+
+def test_a_graph_is_called_so_whether_it_is_kept_or_not(
+    images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[OneProgram] = []
+    of_graph = OneProgram.__call__
+
+    def call(function: OneProgram, *arguments: Any) -> Any:
+        called.append(function)
+        return of_graph(function, *arguments)
+
+    monkeypatch.setattr(OneProgram, "__call__", call)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
+    for settings in ({"cache": False}, {"cache_folder": tmp_path}):
+        torch._dynamo.reset()
+        called.clear()
+        check(model, compiled(model, **settings), images)
+        assert called
 
 
 def test_what_fails_either_way_is_tried_again() -> None:
