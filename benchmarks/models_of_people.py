@@ -117,7 +117,8 @@ def _row(model: str, threads: int, options: argparse.Namespace, processors: froz
             memory_task = MemoryTask(model, tool, threads, folder)
             if "failure" not in record and (tool == _EAGER or memory_task.program.exists()):
                 outcome = run_isolated(_MODULE, asdict(memory_task), threads=threads, limits=limits)
-                record |= outcome.messages[-1] if outcome.failure is None else {}
+                failure = {"memory_failure": outcome.failure}
+                record |= outcome.messages[-1] if outcome.failure is None else failure
     return {"model": model, "threads": threads, **row}
 
 

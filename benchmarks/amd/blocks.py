@@ -47,6 +47,20 @@ from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate
 
 from benchmarks.amd.bounds import Architecture, architecture_of
+from benchmarks.amd.causes import (
+    CAUSES,
+    ENOUGH,
+    FEW,
+    FULLER,
+    FUSED,
+    HIGH,
+    LARGE,
+    LEFT,
+    LOW,
+    MATRICES,
+    OTHER,
+    SMALL,
+)
 from benchmarks.amd.layers import LAYERS, layer_problem
 from benchmarks.amd.predicted import predicted
 from benchmarks.amd.rocm import TARGETS as ROCM_TARGETS
@@ -63,8 +77,6 @@ TARGETS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The chips whose rates IREE's targets are predicted by."""
-ENOUGH = 0.85
-"""Of the peak rate."""
 _COMPUTING: Mapping[int, float] = MappingProxyType({128: 0.95, 64: 0.95, 32: 0.85, 16: 0.80})
 """Bounds of multiply-adds by other instructions of loops, by the sums of a thread."""
 _PAIRS = 0.75
@@ -73,21 +85,10 @@ _SHARED_BYTES = 128
 """That shared memory moves in a cycle."""
 _F32_BYTES, _SPLIT_BYTES = 4, 4
 """Of a number, and of two parts in fp16."""
-_LARGE = 64
-"""Rows and columns of RDNA's smallest block whose bound is above 0.85."""
 _WARPS, _THREADS, _SUMS = 2, 32, 8 * 8
 """Of a SIMD, of one of these, and of a thread."""
 
-LEFT, OTHER, HIGH = "left to IREE", "depthwise and grouped", f"bound of {ENOUGH} or more"
-FUSED, MATRICES = "fused", "matrix units: smaller blocks"
-FEW = "fewer sums than two warps of 8 x 8 a SIMD"
-FULLER = f"more to do for a compute unit by {_LARGE} x {_LARGE}"
-SMALL = "others"
-LOW = (FEW, FULLER, SMALL, FUSED, MATRICES)
-"""Causes of bounds that are lower."""
 _BoundOf = Callable[[Schedule], float | None]
-
-CAUSES = (LEFT, OTHER, HIGH, *LOW)
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def cause(
     if rows * shape.group_outputs * products < sums_of_two_warps(compute_units):
         return FEW
     own = _most_sums(shape, products, schedule, compute_units)
-    large = GemmSchedule(_LARGE, _LARGE, schedule.block_reduction, reduction_parts=schedule.reduction_parts)
+    large = GemmSchedule(LARGE, LARGE, schedule.block_reduction, reduction_parts=schedule.reduction_parts)
     return FULLER if _most_sums(shape, products, large, compute_units) > own else SMALL
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.amd.causes import HIGH, LEFT, LOW, OTHER
 from benchmarks.tables.markdown import table
 
 SHOWN = ("gfx90a", "gfx942", "gfx1201", "radv:gfx1201", "radv:navi31", "radv:navi21")
@@ -127,21 +128,12 @@ def blocks(files: Sequence[Any]) -> list[str]:
     (file,) = files
     rows = list(file["blocks"].values())
     named = {(each["target"], each["cause"]): each for each in rows}
-    causes = ("bound of 0.85 or more", *_LOW, "depthwise and grouped", "left to IREE")
+    causes = (HIGH, *LOW, OTHER, LEFT)
     targets = dict.fromkeys(each["target"] for each in rows)
     return table(
         ("target", *causes),
         [(target, *(_layers(named.get((target, cause))) for cause in causes)) for target in targets],
     )
-
-
-_LOW = (
-    "fewer sums than two warps of 8 x 8 a SIMD",
-    "more to do for a compute unit by 64 x 64",
-    "others",
-    "fused",
-    "matrix units: smaller blocks",
-)
 
 
 def _layers(row: Mapping[str, Any] | None) -> str:

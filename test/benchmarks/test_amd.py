@@ -22,20 +22,9 @@ from iree.winograd.pipelines.selection.chooser import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.implementation import Implementation
 
 from benchmarks.amd.between import main as compile_between
-from benchmarks.amd.blocks import (
-    CAUSES,
-    FEW,
-    FULLER,
-    FUSED,
-    HIGH,
-    LEFT,
-    MATRICES,
-    blocks,
-    bound,
-    counted,
-    sums_of_two_warps,
-)
+from benchmarks.amd.blocks import blocks, bound, counted, sums_of_two_warps
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
+from benchmarks.amd.causes import CAUSES, FEW, FULLER, FUSED, HIGH, LEFT, MATRICES
 from benchmarks.amd.chosen import kernel_key, summary
 from benchmarks.amd.compiled import RADV, CompiledProgram, compiled_for, compiled_for_each
 from benchmarks.amd.layers import LAYERS, layer_problem, layer_text, problem_text
