@@ -6,6 +6,7 @@ keeps the cores busy with such processes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -104,6 +105,10 @@ class Conversation:
         """Kill the process: who waits for an answer gets none."""
         self._process.kill()
         self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """What the process tells of a question. Raises EOFError when it has ended."""
