@@ -77,7 +77,6 @@ def test_torch_compile_is_right_and_explained(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_diffusion_is_as_accurate_as_torch(tmp_path: Path) -> None:
-    pytest.importorskip("diffusers")
     result = run_sample("diffusion.py", "--small", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     errors = re.findall(r"(\w+) by (\w+): error (\S+),", result.stdout)
