@@ -40,6 +40,11 @@ class Results(ABC):
     ) -> None:
         """Writes a quad of sums, finished with what was `loaded` for it, or else is loaded by this."""
 
+    @property
+    def operands(self) -> int:
+        """Quads that `load` returns."""
+        return 0
+
     def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
         """What a quad is finished with, which may be one that isn't written."""
         del row, column
@@ -88,6 +93,10 @@ class Outputs(Results, ABC):
             self.output.store_first(finished, offset, remaining, Condition(True))
 
         when(exists, finish)
+
+    @property
+    def operands(self) -> int:
+        return len(self.epilogue.operands)
 
     def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
         return self.epilogue.load(*self._place(row, column), QUAD)

@@ -31,6 +31,8 @@ _ROW_DISTANCE = 8
 """Between these rows."""
 _SPARE_REGISTERS = 64
 """A thread's, for addresses and what is computed beside sums and loads."""
+_FEWEST_SPARE_REGISTERS = 28
+"""The same while products are added: with 26, threads of 128 sums spilled 24 bytes."""
 _FLOAT_REGISTER = "f"
 """NVIDIA's, of LLVM's name."""
 
@@ -60,8 +62,10 @@ class WarpgroupResults:
             self._results.prefetch(number // across, number % across * LINE_ELEMENTS)
 
     def begin(self) -> None:
-        """Begins the first loads, while all sums take registers."""
-        self._begin(0, self._sums.packing.schedule.parts * self._steps * _ROWS * QUAD)
+        """Begins the first loads, while all sums take registers, if there are some left."""
+        sums = self._sums.packing.schedule.parts * self._steps * _ROWS * QUAD
+        if self._has_room(sums):
+            self._begin(0, sums)
 
     def store(self, scalars: Sequence[Sequence[ir.Value]], row_scales: Sequence[ir.Value | None]) -> None:
         """Joins sums of large products and of small ones, scales them back, and stores them."""
@@ -74,6 +78,11 @@ class WarpgroupResults:
             for i, (row, row_scale, quad) in enumerate(zip(self.rows, row_scales, joined, strict=True)):
                 value = self._sums.restored(quad, row_scale, column_scale)
                 self._results.store(row, column, value, loaded[i * each : (i + 1) * each])
+
+    def _has_room(self, sums: int) -> bool:
+        """Whether there are registers for the loads of a step beside so many sums."""
+        loads = QUAD * (_ROWS * self._results.operands + self._is_scaled)
+        return self._registers >= sums + loads + _FEWEST_SPARE_REGISTERS
 
     def _joined(self, scalars: Sequence[Sequence[ir.Value]], step: int) -> list[ir.Value]:
         """The two quads of a step."""
