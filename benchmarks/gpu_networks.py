@@ -32,7 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.pipelines.machines.host import one_processor_per_core
@@ -186,7 +186,6 @@ class _Compiled:
     """A network in a process of its own that has compiled it, or failed to in so many `seconds`."""
 
     def __init__(self, task: Task, processors: frozenset[int], seconds: float) -> None:
-        self._task = task
         self._conversation = Conversation(
             "benchmarks.gpu_networks",
             asdict(task),
@@ -204,8 +203,10 @@ class _Compiled:
     def __enter__(self) -> _Compiled:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._conversation.end()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._conversation.__exit__(kind, error, trace)
 
     def timed(self) -> dict[str, Any]:
         """The row, with times unless something failed before."""

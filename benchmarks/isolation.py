@@ -100,15 +100,15 @@ class Conversation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
-
-    def end(self) -> None:
-        """Kill the process: who waits for an answer gets none."""
-        self._process.kill()
-        self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             with contextlib.suppress(BrokenPipeError):
                 pipe.close()
+
+    def end(self) -> None:
+        """Kill the process: who waits for an answer, in whatever thread, gets none."""
+        self._process.kill()
+        self._process.wait()
 
     def ask(self, question: dict[str, Any]) -> dict[str, Any]:
         """What the process tells of a question. Raises EOFError when it has ended."""
