@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -115,12 +115,9 @@ def _is_for_cuda(binary: ir.Operation) -> bool:
 def wait_for_others(executable: bytes) -> bytes:
     """The flatbuffer of an executable whose kernels wait for those they depend on, where it has text."""
     try:
-        for number in range(len(images(executable))):
-            image = images(executable)[number]
-            executable = with_content(executable, image, with_waits(image.content))
+        return _rewritten(executable, with_waits)
     except NoTextError:
-        pass
-    return executable
+        return executable
 
 
 def assemble(executable: bytes, ptxas: str) -> bytes:
@@ -129,12 +126,17 @@ def assemble(executable: bytes, ptxas: str) -> bytes:
     Raises `AssemblyError` where there is no text, or `ptxas` fails.
     """
     try:
-        numbers = range(len(images(executable)))
-        for number in numbers:
-            image = images(executable)[number]
-            executable = with_content(executable, image, _machine_code(image.content, ptxas))
+        return _rewritten(executable, partial(_machine_code, ptxas=ptxas))
     except NoTextError as error:
         raise AssemblyError(str(error)) from None
+
+
+def _rewritten(executable: bytes, rewrite: Callable[[bytes], bytes]) -> bytes:
+    """The flatbuffer of an executable with what `rewrite` makes of each image. Raises `NoTextError`."""
+    for number in range(len(images(executable))):
+        # Where an image lies depends on those before.
+        image = images(executable)[number]
+        executable = with_content(executable, image, rewrite(image.content))
     return executable
 
 
