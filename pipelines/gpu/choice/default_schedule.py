@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, registers_of
+from iree.winograd.pipelines.gpu.device.warpgroup import SPARE_REGISTERS, WARPGROUP_ROWS, registers_of
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.columns import (
     RESIDENT_THREADS_AHEAD,
@@ -172,9 +172,6 @@ SUMMED_PRODUCTS = 64
 SUMMED_BLOCKS = 9
 """Of a patch, at most: the assembler keeps sums of several before it adds them, while it has registers."""
 CHANNEL_BLOCKS = (1, 2, 4, 8, 16)
-SPARE_REGISTERS = 64
-"""Of a thread's registers, for what is neither sums nor loaded. With more of these two than there are
-registers an H200 took twice what is predicted for implicit products of 320 to 576 channels."""
 RECOMPUTED_PLACES = 24
 """Of what a thread loads, which take no registers: 14 x 14 x 192 to 192 spills nothing, and took an H200 16
 us by three warpgroups, 35 by two."""

@@ -15,7 +15,12 @@ from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, quad_of
-from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS, WARPGROUP_THREADS, index_here
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    SPARE_REGISTERS,
+    WARPGROUP_ROWS,
+    WARPGROUP_THREADS,
+    index_here,
+)
 
 from .matrix_sums import MatrixSums
 from .products import Results
@@ -29,10 +34,8 @@ _STEP_COLUMNS = 16
 _ROWS = 2
 _ROW_DISTANCE = 8
 """Between these rows."""
-_SPARE_REGISTERS = 64
-"""A thread's, for addresses and what is computed beside sums and loads."""
 _FEWEST_SPARE_REGISTERS = 28
-"""The same while products are added: with 26, threads of 128 sums spilled 24 bytes."""
+"""Of `SPARE_REGISTERS`, while products are added: with 26, threads of 128 sums spilled 24 bytes."""
 _FLOAT_REGISTER = "f"
 """NVIDIA's, of LLVM's name."""
 
@@ -100,7 +103,7 @@ class WarpgroupResults:
         """Begins the loads of a step, if they aren't yet, and those after it that there are registers for."""
         self._begin_to(step + 1)
         held = QUAD * max(1, len(self._loaded[step]))
-        self._begin_to(step + (self._registers - sums - _SPARE_REGISTERS) // held)
+        self._begin_to(step + (self._registers - sums - SPARE_REGISTERS) // held)
 
     def _begin_to(self, end: int) -> None:
         for step in range(len(self._loaded), min(end, self._steps)):

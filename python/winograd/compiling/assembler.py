@@ -69,13 +69,13 @@ def finish_kernels(module: ir.Operation, ptxas: str | None, warn: Callable[[Diag
     `module` is a program after IREE's phase `hal`, `ptxas` NVIDIA's assembler, if there is one. What it fails
     on stays text, and `warn` is told.
     """
-    # Threads and temporary files take long to load, which compilations for other targets don't need.
-    from concurrent.futures import ThreadPoolExecutor
-
     binaries = list(_binaries(module))
     texts = [wait_for_others(_data(binary)) for binary in binaries]
     finished = texts
     if ptxas is not None:
+        # Threads and temporary files take long to load, which others don't need.
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             assemblies = [pool.submit(assemble, text, ptxas) for text in texts]
         finished = [_result(*each, warn) for each in zip(assemblies, texts, strict=True)]
