@@ -107,7 +107,13 @@ class Places:
 
     @property
     def is_identity(self) -> bool:
-        return self.place == DigitSum.of([(1, Digit(None, 1, self.elements))])
+        return self.offset == 0
+
+    @property
+    def offset(self) -> int | None:
+        """That of the first of them where all are neighbours in the same order; None where they aren't."""
+        in_order = DigitSum.of([(1, Digit(None, 1, self.elements))])
+        return self.place.constant if self.place.terms == in_order.terms else None
 
     def keeps(self, run: int) -> bool:
         """Whether so many neighbours, from a multiple of them on, are so there, too."""

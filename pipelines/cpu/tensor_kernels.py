@@ -34,6 +34,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     InterleavedChannels,
     MaxPooling,
+    MomentFactors,
     PartialMoments,
     PixelSelection,
     Rearranged,
@@ -385,7 +386,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
         Rearranged: "IREE copies what is rearranged on CPUs",
         **dict.fromkeys(
-            (Sums, PartialMoments, CombinedMoments),
+            (Sums, PartialMoments, CombinedMoments, MomentFactors),
             "IREE's loops over pixels are vectors of channels on CPUs",
         ),
     }

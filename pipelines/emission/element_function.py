@@ -67,7 +67,8 @@ def body_text(body: ir.Block) -> str:
     for operation in (view.operation for view in body.operations):
         operands = [numbers.get(operand) or _constant(operand) for operand in operation.operands]
         attributes = {name: str(operation.attributes[name]) for name in operation.attributes}
-        lines.append(f"{operation.name} {operands} {attributes}")
+        types = [str(result.type) for result in operation.results]
+        lines.append(f"{operation.name} {operands} {attributes} {types}")
         numbers |= {result: str(len(numbers) + n) for n, result in enumerate(operation.results)}
     return "\n".join(lines)
 

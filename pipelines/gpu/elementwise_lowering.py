@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
-from iree.winograd.passes.match.rearrangement import match_rearrangement
+from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearrangement
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -60,10 +60,22 @@ def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Val
         index.position if isinstance(index, ir.AffineDimExpr) else None
         for index in operand.indexing_map.results
     )
+    rearranged = match_rearrangement(operand.value)
     read = [dimension for dimension in dimensions if dimension is not None and extents[dimension] > 1]
     if read != sorted(read) or prod(extents[dimension] for dimension in read) != prod(extents):
-        return operand.value, SpreadOperand(dimensions)
-    rearranged = match_rearrangement(operand.value)
+        origin = None if rearranged is None else _origin(rearranged)
+        if rearranged is None or origin is None:
+            return operand.value, SpreadOperand(dimensions)
+        return rearranged.source, SpreadOperand(dimensions, origin=origin)
     if rearranged is None or rearranged.places.is_identity or not rearranged.places.keeps(QUAD):
         return operand.value, SpreadOperand(None)
     return rearranged.source, SpreadOperand(None, rearranged.places)
+
+
+def _origin(part: Rearrangement) -> int | None:
+    """Where a part of a tensor begins that quads read where it is; None for others, and for a whole."""
+    elements = prod(ir.RankedTensorType(part.source.type).shape)
+    origin = part.places.offset
+    if origin is None or elements == part.places.elements:
+        return None
+    return None if origin % QUAD or elements % QUAD else origin

@@ -69,6 +69,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     CombinedMoments,
     InterleavedChannels,
+    MomentFactors,
     PartialMoments,
     Rearranged,
     RowNormalization,
@@ -141,6 +142,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),
+        MomentFactors: lambda launcher, operation: SumsLowering(launcher).moment_factors(operation),
     }
 )
 

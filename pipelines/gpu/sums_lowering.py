@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
@@ -11,7 +12,12 @@ from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
-from iree.winograd.pipelines.problems.tensor_operations import CombinedMoments, PartialMoments, Sums
+from iree.winograd.pipelines.problems.tensor_operations import (
+    CombinedMoments,
+    MomentFactors,
+    PartialMoments,
+    Sums,
+)
 
 _WORKGROUPS = 512
 """As many as large GPUs have resident."""
@@ -50,28 +56,47 @@ class SumsLowering:
         summed = Summed.DEVIATIONS if operation.deviations else Summed.MEAN
         return self._combine(operation.partial, operation.sums, summed)
 
-    def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed) -> ir.Value:
-        extents = found.extents
-        partial = _kernel(extents, Summed.MOMENTS, _NOTHING)
-        unit = extents.inner if extents.kept > 1 else 1
-        length = extents.rows if extents.kept > 1 else extents.inner
-        inner = SummedExtents(extents.outer, 1, 1, partial.parts)
-        if extents.kept > 1:
-            inner = SummedExtents(extents.outer, partial.parts, extents.kept, 1)
-        is_mean = summed is Summed.MEAN
-        finish = _NOTHING if is_mean else ElementFunction.of(found.finishing)
-        width = QUAD if inner.kept > 1 and inner.kept % QUAD == 0 else 1
-        name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
-        counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
-        columns = _columns(inner, width)
-        kernel = ImageSums(name, inner, summed, partial.parts, width, columns, finish, counts)
-        return self._launch(kernel, parts, found.sizes or (1,))
+    def moment_factors(self, operation: MomentFactors) -> ir.Value:
+        """`2 x outer x kept x inner`: factors, and addends."""
+        extents = operation.sums.extents
+        kernel = replace(_combining(operation.sums, Summed.FACTORS), channels=extents.inner)
+        sizes = (2, extents.outer, extents.kept, extents.inner)
+        return self._launch(kernel, operation.partial, sizes, (operation.weight, operation.bias))
 
-    def _launch(self, kernel: ImageSums, source: ir.Value, sizes: tuple[int, ...]) -> ir.Value:
+    def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed) -> ir.Value:
+        return self._launch(_combining(found, summed), parts, found.sizes or (1,))
+
+    def _launch(
+        self,
+        kernel: ImageSums,
+        source: ir.Value,
+        sizes: tuple[int, ...],
+        parameters: Sequence[ir.Value] = (),
+    ) -> ir.Value:
         argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
         result = TensorArgument(sizes, argument.element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
-        return self.launcher.launch(kernel, kernel.name, threads, [(source, argument)], result)
+        read = [(each, TensorArgument.of(each, by_quads=False)) for each in parameters]
+        operands = [(source, argument), *read]
+        return self.launcher.launch(kernel, kernel.name, threads, operands, result)
+
+
+def _combining(found: ImageSum, summed: Summed) -> ImageSums:
+    """The kernel that combines the parts of sums."""
+    extents = found.extents
+    partial = _kernel(extents, Summed.MOMENTS, _NOTHING)
+    unit = extents.inner if extents.kept > 1 else 1
+    length = extents.rows if extents.kept > 1 else extents.inner
+    inner = SummedExtents(extents.outer, 1, 1, partial.parts)
+    if extents.kept > 1:
+        inner = SummedExtents(extents.outer, partial.parts, extents.kept, 1)
+    is_mean = summed is Summed.MEAN
+    finish = _NOTHING if is_mean else ElementFunction.of(found.finishing)
+    width = QUAD if inner.kept > 1 and inner.kept % QUAD == 0 else 1
+    name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
+    counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
+    columns = _columns(inner, width)
+    return ImageSums(name, inner, summed, partial.parts, width, columns, finish, counts)
 
 
 def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> ImageSums:

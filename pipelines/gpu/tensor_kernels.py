@@ -13,6 +13,7 @@ from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
@@ -28,6 +29,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     InterleavedChannels,
     MaxPooling,
+    MomentFactors,
     PartialMoments,
     PixelSelection,
     Rearranged,
@@ -45,7 +47,7 @@ _LEAST_ELEMENTS = 1 << 14
 _LONGEST_WINDOW = 16
 """Elements of a window along its last dimension, and along all others, that a thread adds."""
 _LEAST_ROW = 16
-_LEAST_SPREAD = 1 << 22
+_LEAST_SPREAD = 1 << 19
 """Elements of a result for which IREE's code loses more than dispatches take that compute what it spreads."""
 _LEAST_COMPUTED = 1 << 20
 """The same where nothing computed is spread: IREE's code is as fast for what the GPU's caches hold."""
@@ -72,7 +74,7 @@ _LONGEST_SUM = 4096
 """Elements that such a workgroup adds in about the time that a kernel takes to begin."""
 
 
-def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reason | None:
+def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments | MomentFactors) -> Reason | None:
     extents = operation.sums.extents
     least = _LEAST_SUMMED if extents.kept == 1 else _LEAST_PIXELS
     if extents.sums * extents.summed < _LEAST_ELEMENTS or extents.summed < least:
@@ -82,6 +84,14 @@ def _misfit_of_sums(operation: Sums | PartialMoments | CombinedMoments) -> Reaso
     if extents.kept > 1 and extents.inner > SUMMING_THREADS:
         return f"a workgroup has not enough threads for groups of {extents.inner} channels"
     return None
+
+
+def _misfit_of_factors(operation: MomentFactors) -> Reason | None:
+    extents = operation.sums.extents
+    elements = extents.sums * extents.summed
+    if elements < _LEAST_SLOW or extents.kept * extents.inner % QUAD:
+        return f"IREE computes what it normalizes of {elements} elements, and the factors with it"
+    return _misfit_of_sums(operation)
 
 
 def _misfit_of_windows(operation: WindowSums) -> Reason | None:
@@ -159,7 +169,10 @@ def _least_elements(elements: int, spread: Sequence[ir.Value]) -> int:
 
 
 def _is_in_memory(value: ir.Value) -> bool:
-    """Whether a kernel computes it, or it is an argument."""
+    """Whether a kernel computes it, or it is an argument, or a part of one in a row."""
+    found = match_rearrangement(value)
+    if found is not None and found.places.offset is not None:
+        value = found.source
     definition = defining_operation(value)
     while definition is not None and definition.name in _RESHAPES:
         definition = defining_operation(definition.operands[0])
@@ -207,6 +220,7 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         Sums: _misfit_of_sums,
         PartialMoments: _misfit_of_sums,
         CombinedMoments: _misfit_of_sums,
+        MomentFactors: _misfit_of_factors,
         SpreadElementwise: _misfit_of_elementwise,
     }
 )

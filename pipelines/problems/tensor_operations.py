@@ -161,6 +161,18 @@ class CombinedMoments:
 
 
 @dataclass(frozen=True)
+class MomentFactors:
+    """Factors and addends of the channels of groups, by the moments of these: `2 x N x groups x channels`."""
+
+    partial: ir.Value
+    sums: ImageSum
+    """Those of the squares, with what is computed of each of them."""
+    weight: ir.Value
+    bias: ir.Value
+    """Both have an element for each channel of all groups, and one dimension."""
+
+
+@dataclass(frozen=True)
 class Rearranged:
     """The elements of a tensor in another order, of static sizes."""
 
@@ -194,6 +206,7 @@ TensorOperation: TypeAlias = (
     | Sums
     | PartialMoments
     | CombinedMoments
+    | MomentFactors
     | SpreadElementwise
 )
 """All of them are of f32."""

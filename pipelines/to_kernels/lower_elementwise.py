@@ -30,7 +30,7 @@ class LowerElementwise:
     Others, such as normalization by constants, sums and activations that convolutions don't end with, it
     computes at half of memory's speed. Here all elementwise operations in a row are one kernel, which reads
     the vectors from memory, and several quads of a large image at a time. Rewritten are on GPUs images in f32
-    of static sizes: of 2^22 elements or more those that IREE would compute what is spread over, of 2^17 or
+    of static sizes: of 2^19 elements or more those that IREE would compute what is spread over, of 2^17 or
     more those for which it is in memory, or whose number is no multiple of 128, and of 2^20 or more others,
     unless IREE computes what they are made of, too. What IREE would copy several times before, such as a
     rotated image, is read where it is. On CPUs they are channels-last ones of sizes known only at run time,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from math import prod
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -15,10 +18,15 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.image_sum import (
     ImageSum,
+    SquaredDeviations,
     match_image_sum,
     match_squared_deviations,
 )
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
+from iree.winograd.passes.match.normalization_factors import (
+    NormalizationFactors,
+    match_normalization_factors,
+)
 from iree.winograd.passes.match.pixel_sum import match_pixel_sum
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -26,7 +34,7 @@ from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import CombinedMoments, PartialMoments, RowSums, Sums
+from ..problems.tensor_operations import CombinedMoments, MomentFactors, PartialMoments, RowSums, Sums
 
 
 @register_pass("winograd-lower-sums")
@@ -56,6 +64,19 @@ class LowerSums:
         %p = flow.dispatch @winograd_moments_1x262144x32x4(%x) -> tensor<2x1x512x32xf32>
         %m = flow.dispatch @winograd_combine_mean_1x512x32(%p) -> tensor<1x32xf32>
         %v = flow.dispatch @winograd_combine_deviations_1x512x32(%p) -> tensor<1x32xf32>
+
+    What group normalization makes of them for each channel of a large image is computed with them.
+
+        %i = linalg.generic ins(%v) { arith.divf, arith.addf, math.rsqrt }
+        %f = linalg.generic ins(%i, %weight) { arith.mulf } -> tensor<1x32x4xf32>
+        %n = linalg.generic ins(%m) { arith.negf }
+        %t = linalg.generic ins(%n, %f) { arith.mulf }
+        %a = linalg.generic ins(%t, %bias) { arith.addf }
+      becomes
+        %p = flow.dispatch @winograd_moments_1x262144x32x4(%x) -> tensor<2x1x512x32xf32>
+        %b = flow.dispatch @winograd_combine_factors_1x512x32(%p, %weight, %bias) -> tensor<2x1x32x4xf32>
+        %f = tensor.extract_slice %b[0, 0, 0, 0]
+        %a = tensor.extract_slice %b[1, 0, 0, 0]
 
     On CPUs sums over pixels of channels-last images whose sizes are known only at run time, or over those
     of a row, are a kernel's, where IREE adds one element after the other: the sums of rows, and their sums.
@@ -94,6 +115,9 @@ def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operat
     found = match_squared_deviations(reduction)
     if found is None or backend.misfit(PartialMoments(found.sums)) is not None:
         return
+    factors = match_normalization_factors(found)
+    if factors is not None and _lower_factors(backend, lowering, found, factors):
+        return
     division = found.mean.owner.operation
     with division.location, ir.InsertionPoint(division):
         moments = lowering.compute(PartialMoments(found.sums))
@@ -104,6 +128,41 @@ def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operat
         deviations = _as_result(deviations, found.sums, found.sums.result)
     _replace(found.mean, mean)
     _replace(found.sums.result, deviations)
+
+
+def _lower_factors(
+    backend: Backend, lowering: Lowering, found: SquaredDeviations, factors: NormalizationFactors
+) -> bool:
+    """Compute what channels are multiplied by, and what is added to them, if a kernel is to."""
+    last = factors.addends.owner.operation
+    with last.location, ir.InsertionPoint(last):
+        parameters = [_in_a_row(each) for each in (factors.weight, factors.bias)]
+        operation = MomentFactors(found.mean, found.sums, *parameters)
+        if backend.misfit(operation) is not None:
+            erase_if_unused([each.owner.operation for each in parameters])
+            return False
+        moments = lowering.compute(PartialMoments(found.sums))
+        computed = lowering.compute(replace(operation, partial=moments))
+        sizes = [1, *ir.RankedTensorType(computed.type).shape[1:]]
+        parts = [extracted(computed, [number, 0, 0, 0], sizes) for number in range(2)]
+        for value, part in zip((factors.factors, factors.addends), parts, strict=True):
+            shape = ir.RankedTensorType(value.type).shape
+            every = list(range(len(shape)))
+            spread = tensor.expand_shape(value.type, _in_a_row(part), [every], [], shape)
+            if value == factors.addends:
+                _replace(value, spread)
+            else:
+                value.replace_all_uses_with(spread)
+    return True
+
+
+def _in_a_row(value: ir.Value) -> ir.Value:
+    """The elements of a tensor of static sizes, in the order of memory."""
+    type_ = ir.RankedTensorType(value.type)
+    if type_.rank == 1:
+        return value
+    flat = ir.RankedTensorType.get([prod(type_.shape)], type_.element_type)
+    return tensor.collapse_shape(flat, value, [list(range(type_.rank))])
 
 
 def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:

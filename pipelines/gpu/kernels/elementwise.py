@@ -30,6 +30,8 @@ class SpreadOperand:
     """Those of the result by which its own are read, None for a first element; None for the same place."""
     places: Places | None = None
     """Of the elements at the same places in a tensor; None for one that has them in this order."""
+    origin: int = 0
+    """Where the first of what is read by `dimensions` is in its tensor."""
 
     def holds(self, dimension: int) -> bool:
         """Whether it has an element for each of the result's `dimension`."""
@@ -102,7 +104,10 @@ class ElementwiseKernel:
             offset = place
             if operand.dimensions is not None:
                 indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
-                offset = buffer.offset(indices)
+                sizes = [1 if d is None else self.extents[d] for d in operand.dimensions]
+                strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+                distances = (index * stride for index, stride in zip(indices, strides, strict=True))
+                offset = sum(distances, Index(operand.origin))
             elif operand.places is not None:
                 offset = source_place(operand.places, place)
             if self.reads_quads(operand):

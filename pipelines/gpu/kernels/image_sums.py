@@ -34,6 +34,8 @@ class Summed(Enum):
     """Means of what several workgroups have the moments of."""
     DEVIATIONS = "deviations"
     """Sums of squared deviations of the same."""
+    FACTORS = "factors"
+    """Factors and addends of each channel of a group, by both: the two behind each other."""
 
     @property
     def statistic(self) -> Statistic:
@@ -41,7 +43,7 @@ class Summed(Enum):
 
     @property
     def reads_moments(self) -> bool:
-        return self in (Summed.MEAN, Summed.DEVIATIONS)
+        return self in (Summed.MEAN, Summed.DEVIATIONS, Summed.FACTORS)
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,9 @@ class ImageSums:
 
     Parts are of `part` neighbouring rows, or of so many elements of a row where nothing inside is kept; the
     last one may have fewer. Moments have a dimension of two before all others. `finish` is computed of each
-    of the other results.
+    of the other results, and of the deviations that factors are made of: `finish(deviations) * weight`, with
+    the addends `bias - mean * factor`. These, of one part, have another dimension, of the `channels` of a
+    group, and a dimension of two before all others.
     """
 
     name: str
@@ -107,6 +111,7 @@ class ImageSums:
     finish: ElementFunction
     counts: tuple[int, int] = (1, 1)
     """Elements that each of the moments read is of, but for the last ones, and those of all."""
+    channels: int = 1
 
     @property
     def parts(self) -> int:
@@ -131,8 +136,9 @@ class ImageSums:
             )
         return Index(1), Index(self.parts), Index(ceil_div(extents.outer, threads.others))
 
-    def emit(self, work: Work, source: GlobalBuffer, output: GlobalBuffer) -> None:
-        """Emits the work of one workgroup."""
+    def emit(self, work: Work, source: GlobalBuffer, *parameters_and_output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup. Factors have weight and bias for parameters."""
+        *parameters, output = parameters_and_output
         threads, extents = self._threads, self.extents
         block, part, outer = work.workgroup
         across, other = thread_id() % threads.across, thread_id() // threads.across
@@ -161,7 +167,9 @@ class ImageSums:
             )
 
         state = self._accumulated(count, load, source.computed)
-        if threads.keeps_columns:
+        if self.summed is Summed.FACTORS:
+            self._store_factors(state, parameters, output, (block, outer), (across, other))
+        elif threads.keeps_columns:
             self._store_columns(state, output, (block, part, outer), (across, other))
         else:
             self._store_rows(state, output, (part, outer), (across, other))
@@ -215,12 +223,7 @@ class ImageSums:
     ) -> None:
         threads, extents = self._threads, self.extents
         block, part, outer = workgroup
-        across, other = thread
-        columns = threads.across * self.width
-        shared = _SharedStates.allocate(self.summed.statistic, threads.along, columns, output.computed)
-        for lane, each in enumerate(_lanes(state, self.width)):
-            shared.store(each, other, across * self.width + lane)
-        shared.merge(other, across * self.width, self.width)
+        shared = self._merged(state, thread, output.computed)
         groups = threads.block_groups
         with loop(ceildiv(groups, SUMMING_THREADS), name="group") as i:
             group = i * SUMMING_THREADS + thread_id()
@@ -232,6 +235,44 @@ class ImageSums:
                 self._store(merged, output, place)
 
             when(group.less_than(groups) & number.less_than(extents.kept), finish)
+
+    def _merged(self, state: State, thread: tuple[Index, Index], element: ir.Type) -> _SharedStates:
+        """Those of a workgroup's columns, in their first row."""
+        across, other = thread
+        columns = self._threads.across * self.width
+        shared = _SharedStates.allocate(self.summed.statistic, self._threads.along, columns, element)
+        for lane, each in enumerate(_lanes(state, self.width)):
+            shared.store(each, other, across * self.width + lane)
+        shared.merge(other, across * self.width, self.width)
+        return shared
+
+    def _store_factors(
+        self,
+        state: State,
+        parameters: Sequence[GlobalBuffer],
+        output: GlobalBuffer,
+        workgroup: tuple[Index, Index],
+        thread: tuple[Index, Index],
+    ) -> None:
+        """Of all channels of the groups of a workgroup, one for each thread at a time."""
+        extents, groups = self.extents, self._threads.block_groups
+        weights, biases = parameters
+        block, outer = workgroup
+        shared = self._merged(state, thread, output.computed)
+        with loop(ceildiv(groups * self.channels, SUMMING_THREADS), name="channel") as i:
+            channel = i * SUMMING_THREADS + thread_id()
+            group = channel // self.channels
+            of_all = block * groups * self.channels + channel
+
+            def finish() -> None:
+                _, mean, deviations = shared.load(0, group)
+                factor = arith.mulf(self.finish.emit(deviations), weights.load_scalar(of_all))
+                addend = arith.addf(arith.mulf(arith.negf(mean), factor), biases.load_scalar(of_all))
+                place = outer * (extents.kept * self.channels) + of_all
+                output.store_scalar(factor, place)
+                output.store_scalar(addend, place + extents.sums * self.channels)
+
+            when(group.less_than(groups) & (block * groups + group).less_than(extents.kept), finish)
 
     def _store_rows(
         self, state: State, output: GlobalBuffer, workgroup: tuple[Index, Index], thread: tuple[Index, Index]
