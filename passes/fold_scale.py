@@ -15,6 +15,7 @@ from iree.winograd.passes.infrastructure.algorithm import KEEPS_FILTER_ATTRIBUTE
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
+from iree.winograd.passes.match.channel_affine import ChannelAffine
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
@@ -64,21 +65,12 @@ class FoldScale:
 
 @dataclass
 class Affine:
-    """`scale * number + shift`, per channel, and the operations of an epilogue that compute it."""
+    """What operations of an epilogue compute of a number, and these operations."""
 
     number: ir.Value
-    scale: Array
-    shift: Array
+    function: ChannelAffine
     result: ir.Value
     operations: list[ir.Operation] = field(default_factory=list)
-
-    @property
-    def scales(self) -> bool:
-        return bool(np.any(self.scale != 1))
-
-    @property
-    def shifts(self) -> bool:
-        return bool(np.any(self.shift))
 
 
 def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
@@ -89,7 +81,7 @@ def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
     if isinstance(weights, NoMatch):
         remark_left(PASS_NAME, weights)
         return
-    if affine.scales and not _scale_filter(constants, weights, affine.scale):
+    if affine.function.scales and not _scale_filter(constants, weights, affine.function.scale):
         remark_left(PASS_NAME, _not_constant(transform))
         return
     with transform.location, ir.InsertionPoint(transform):
@@ -103,11 +95,11 @@ def _combine(transform: ops.OutputTransformOp) -> None:
     constants = _channel_constants(transform)
     for operation in [view.operation for view in transform.body.operations if view.operation.name == _WIDENS]:
         affine = _affine_of(operation.results[0], transform, constants)
-        is_finite = bool(np.isfinite(affine.scale).all() and np.isfinite(affine.shift).all())
-        if not is_finite or len(affine.operations) <= affine.scales + affine.shifts:
+        function = affine.function
+        if not function.is_finite or len(affine.operations) <= function.scales + function.shifts:
             continue
         with transform.location, ir.InsertionPoint(transform):
-            combined = _build(transform, affine, scales=affine.scales)
+            combined = _build(transform, affine, scales=function.scales)
         transform.result.replace_all_uses_with(combined.result)
         erase_if_unused([transform.operation])
         return
@@ -118,14 +110,14 @@ def _match_filter(transform: ops.OutputTransformOp, affine: Affine) -> ops.Filte
     operation, product = transform.operation, defining_operation(transform.accumulator)
     if product is None or product.name != "linalg.batch_matmul":
         return NoMatch(operation, "its operand is not the result of linalg.batch_matmul")
-    if affine.scales and KEEPS_FILTER_ATTRIBUTE_NAME in product.attributes:
+    if affine.function.scales and KEEPS_FILTER_ATTRIBUTE_NAME in product.attributes:
         return NoMatch(operation, "its filter, once scaled, would be rounded")
     weights = defining_operation(product.operands[1])
     if weights is None or weights.name != ops.FilterTransformOp.OPERATION_NAME:
         return NoMatch(operation, "its products are not with the result of winograd.filter_transform")
     if any(len(list(value.uses)) != 1 for value in (transform.accumulator, weights.results[0])):
         return NoMatch(operation, "something else uses its products or their filter")
-    if not np.isfinite(affine.scale).all():
+    if not np.isfinite(affine.function.scale).all():
         return NoMatch(operation, "its factors are not all finite")
     matched = ops.FilterTransformOp(weights)
     return matched if is_constant(matched.filter) else _not_constant(transform)
@@ -163,7 +155,7 @@ def _affine_of(
 ) -> Affine:
     """What the epilogue does to a number before anything that isn't a constant per channel comes in."""
     channels = transform.result.type.shape[-1]
-    affine = Affine(number, np.ones(channels), np.zeros(channels), number)
+    affine = Affine(number, ChannelAffine.identity(channels), number)
     while True:
         users = [use.owner.operation for use in affine.result.uses]
         if len(users) != 1 or len(list(users[0].operands)) != 2 or not _apply(affine, users[0], constants):
@@ -177,18 +169,10 @@ def _apply(affine: Affine, operation: ir.Operation, constants: dict[ir.Value, Ar
     left, right = operation.operands
     is_left = left == affine.result
     other = _constant_element(right if is_left else left, constants)
-    if other is None:
+    extended = None if other is None else affine.function.then(operation, other, is_left=is_left)
+    if extended is None:
         return False
-    if operation.name == "arith.addf":
-        affine.shift = affine.shift + other
-    elif operation.name == "arith.mulf":
-        affine.scale, affine.shift = affine.scale * other, affine.shift * other
-    elif operation.name == "arith.subf" and is_left:
-        affine.shift = affine.shift - other
-    elif operation.name == "arith.divf" and is_left and np.all(other != 0):
-        affine.scale, affine.shift = affine.scale / other, affine.shift / other
-    else:
-        return False
+    affine.function = extended
     return True
 
 
@@ -230,8 +214,8 @@ def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) ->
         )
         if any(use.owner.operation not in folded for use in argument.uses)
     ]
-    added = [resource_constant(affine.scale, "scale")] if scales else []
-    added += [resource_constant(affine.shift, "shift")] if affine.shifts else []
+    added = [resource_constant(affine.function.scale, "scale")] if scales else []
+    added += [resource_constant(affine.function.shift, "shift")] if affine.function.shifts else []
     built = ops.output_transform(
         ir.RankedTensorType(transform.result.type),
         transform.accumulator,
@@ -251,7 +235,7 @@ def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) ->
         number = values[affine.number]
         if scales:
             number = arith.mulf(number, arguments[0])
-        if affine.shifts:
+        if affine.function.shifts:
             number = arith.addf(number, arguments[len(added) - 1])
         values[affine.result] = number
         rest = [each for each in operations[first + 1 :] if each not in folded]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.build.convolution import build_convolution
+from iree.winograd.passes.build.convolution import build_convolution, build_like
 from iree.winograd.passes.build.groups import merged, split
-from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.slices import extracted, padded
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
@@ -124,14 +123,8 @@ def _build_convolution(convolution: Convolution, trimmed: _Trimmed) -> ir.Value:
         position = convolution.filter_layout.index(str(dimension))
         offsets[position], sizes[position] = taps[0], len(taps)
     filters = extracted(filters, offsets, sizes)
-    operation, strides, dilations = convolution.operation, convolution.strides, trimmed.dilations
-    if operation.name == "linalg.generic":
-        layouts = convolution.input_layout, convolution.filter_layout, convolution.output_layout
-        built = build_convolution(layouts, strides, dilations, (image, filters, convolution.init))
-    else:
-        kind = type(operation.opview)
-        built = build_windowed(kind, (image, filters), convolution.init, strides, dilations)
-    copy_annotations(operation, built.owner)
+    built = build_like(convolution, (image, filters, convolution.init), trimmed.dilations)
+    copy_annotations(convolution.operation, built.owner)
     return built
 
 

@@ -21,6 +21,7 @@ from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.option import shared_values
 from iree.winograd.passes.infrastructure.registry import Pass
 from iree.winograd.passes.merge_bounds import MergeBounds
+from iree.winograd.passes.merge_branches import MergeBranches
 from iree.winograd.passes.merge_elementwise import MergeElementwise
 from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.merge_quantization import MergeQuantization
@@ -124,6 +125,7 @@ def compile_pipeline(
         DropUnitDimensions(),
         NormalizeLayout(),
         TrimTaps(),
+        MergeBranches(),
         MoveStrides(),
         MoveResizing(),
         LowerAttention(**shared_values(options, LowerAttention)),

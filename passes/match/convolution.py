@@ -35,7 +35,7 @@ class Convolution(ConvolutionProblem):
         """What is to be computed, padding with zeros in front of it and transpositions around it included."""
         stated = {each.name: getattr(self, each.name) for each in fields(ConvolutionProblem)}
         # Whatever the layouts of filter and output, `winograd-fuse-pad` finds the padding of such an input.
-        if self.input_layout == self.channels_last_layouts[0] and (image := self._image()) is not None:
+        if self.input_layout == self.channels_last_layouts[0] and (image := self.image) is not None:
             padding, _ = match_paddings(image)
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(
@@ -50,7 +50,8 @@ class Convolution(ConvolutionProblem):
         stated["runtime_filter"] = not is_known_at_load(self.filter)
         return ConvolutionProblem(**stated)
 
-    def _image(self) -> ir.Value | None:
+    @property
+    def image(self) -> ir.Value | None:
         """The input with all channels in its last dimension, if it is channels last."""
         if not {"g", "c"} <= set(self.input_layout):
             return self.input
