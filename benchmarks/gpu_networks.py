@@ -124,13 +124,14 @@ class _Row:
 def main() -> None:
     if answer_task(lambda task: _work(Task(**task))):
         return
-    from benchmarks.networks.gpu import NETWORKS, batches
+    from benchmarks.networks.gpu import NETWORKS, PARTS, batches
     from benchmarks.tables.gpu import called_networks
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS), metavar="NETWORK")
+    known = {**NETWORKS, **PARTS}
+    parser.add_argument("--networks", nargs="+", choices=known, default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
     parser.add_argument("--types", nargs="+", choices=_TYPES, default=["f32"])
     parser.add_argument("--tools", nargs="+", choices=_TOOLS, default=list(_TOOLS), metavar="TOOL")
@@ -145,7 +146,7 @@ def main() -> None:
     options = parser.parse_args()
     results = ResultsFile(options.output, TITLE)
     # Small batches first: each network has been called once before any is for the second time.
-    counts = [options.batches or batches(NETWORKS[name]) for name in options.networks]
+    counts = [options.batches or batches(known[name]) for name in options.networks]
     subjects = {
         f"{name} x{batch}" + ("" if type_ == "f32" else f" {type_}"): (name, batch, type_)
         for turn in range(max(map(len, counts)))
@@ -248,14 +249,14 @@ def _work(task: Task) -> None:
     keep_inductors_cache_in(own, INDUCTOR)
     import torch
 
-    from benchmarks.networks.gpu import NETWORKS
+    from benchmarks.networks.gpu import NETWORKS, PARTS
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
     torch.backends.cudnn.benchmark = True
     tools = _tools(task.tools, task.type)
     allow_compilations(len(tools))
-    network, type_ = NETWORKS[task.network], getattr(torch, _TYPES[task.type])
+    network, type_ = {**NETWORKS, **PARTS}[task.network], getattr(torch, _TYPES[task.type])
     model = network.calibrated()
     inputs = [_as_type(each.to(task.device), type_) for each in network.inputs(task.batch)]
     model = model.to(task.device, type_)

@@ -14,7 +14,9 @@ _EPSILON = 1e-6
 LATENT_CHANNELS = 4
 
 
-class _ResidualBlock(nn.Module):
+class ResidualBlock(nn.Module):
+    """Two convolutions of normalized groups, and what goes around them."""
+
     def __init__(self, channels: int, filters: int) -> None:
         super().__init__()
         self.norms = nn.ModuleList(nn.GroupNorm(_GROUPS, each, _EPSILON) for each in (channels, filters))
@@ -31,7 +33,7 @@ class _ResidualBlock(nn.Module):
         return result
 
 
-class _Attention(nn.Module):
+class Attention(nn.Module):
     """Of one head on the pixels."""
 
     def __init__(self, channels: int) -> None:
@@ -46,7 +48,21 @@ class _Attention(nn.Module):
         return x + attended.transpose(1, 2).reshape(x.shape)
 
 
-class _Upsampling(nn.Module):
+class NormalizedBetween(nn.Sequential):
+    """Groups are normalized between two convolutions."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.GroupNorm(_GROUPS, channels, _EPSILON),
+            nn.SiLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+        )
+
+
+class Upsampling(nn.Module):
+    """Nearest pixels at twice the size, and a convolution."""
+
     def __init__(self, channels: int) -> None:
         super().__init__()
         self.convolution = nn.Conv2d(channels, channels, 3, padding=1)
@@ -64,14 +80,14 @@ class VaeDecoder(nn.Sequential):
         layers: list[nn.Module] = [
             nn.Conv2d(LATENT_CHANNELS, LATENT_CHANNELS, 1),
             nn.Conv2d(LATENT_CHANNELS, widest, 3, padding=1),
-            _ResidualBlock(widest, widest),
-            _Attention(widest),
-            _ResidualBlock(widest, widest),
+            ResidualBlock(widest, widest),
+            Attention(widest),
+            ResidualBlock(widest, widest),
         ]
         channels = widest
         for stage, width in enumerate(_WIDTHS):
-            layers += [_Upsampling(channels)] if stage > 0 else []
-            layers += [_ResidualBlock(channels if block == 0 else width, width) for block in range(_BLOCKS)]
+            layers += [Upsampling(channels)] if stage > 0 else []
+            layers += [ResidualBlock(channels if block == 0 else width, width) for block in range(_BLOCKS)]
             channels = width
         super().__init__(
             *layers,

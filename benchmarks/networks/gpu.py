@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from torch import nn
 
-from benchmarks.networks import denoising, timm_networks
+from benchmarks.networks import denoising, diffusion, timm_networks
 from benchmarks.networks.diffusion import LATENT_CHANNELS, VaeDecoder
 from benchmarks.networks.network import Network
 from benchmarks.networks.pytorchcv_networks import flattening, member
@@ -68,6 +68,18 @@ NETWORKS = MappingProxyType(
 )
 """By name, first those that most is known of. Names without a library's are of pytorchcv or written here."""
 
+PARTS = MappingProxyType(
+    {
+        "diffusion_normalized_between": Network(lambda: diffusion.NormalizedBetween(128), (128, 512, 512)),
+        "diffusion_block": Network(lambda: diffusion.ResidualBlock(256, 256), (256, 256, 256)),
+        "diffusion_narrowing_block": Network(lambda: diffusion.ResidualBlock(512, 256), (512, 256, 256)),
+        "diffusion_upsampling": Network(lambda: diffusion.Upsampling(512), (512, 128, 128)),
+        "diffusion_attention": Network(lambda: diffusion.Attention(512), (512, 64, 64)),
+    }
+)
+"""Of the decoder of Stable Diffusion's images at 512 x 512 pixels, measured when they are asked for."""
+
+_COLORS = 3
 _LARGE = 320
 """Pixels of a side of images that networks get one of at a time."""
 _BATCHES = (1, 32)
@@ -79,5 +91,5 @@ def batches(network: Network) -> tuple[int, ...]:
     """How many images a call of the network is measured with."""
     if network.build is denoising.DenoisingUNet:
         return _GUIDED
-    large = network.input_shape[0] == LATENT_CHANNELS or network.input_shape[-1] > _LARGE
+    large = network.input_shape[0] != _COLORS or network.input_shape[-1] > _LARGE
     return _BATCHES[:1] if large else _BATCHES

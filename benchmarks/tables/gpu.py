@@ -252,6 +252,38 @@ def half_layers(files: Sequence[Any]) -> list[str]:
     return [*table(heads, rows), "", summary]
 
 
+def between(files: Sequence[Any]) -> list[str]:
+    """Microseconds of layers between convolutions, by their kernels, and shares of memory's speed."""
+    heads = (
+        "layer",
+        "N x C x H x W",
+        "type",
+        "MiB",
+        "us",
+        "kernels",
+        "of memory's speed",
+        "our error",
+        "torch's",
+    )
+    rows = []
+    for found in (row for file in files for row in file["gpu_between"].values()):
+        microseconds = found["microseconds"]
+        share = found["copy_microseconds"] / microseconds if microseconds else None
+        rows.append(
+            (
+                found["layer"],
+                " x ".join(map(str, found["shape"])),
+                found["type"],
+                number(found["bytes"] / 2**20, ".1f"),
+                number(microseconds, ".1f"),
+                number(sum(count for _, count, _ in found["kernels"]), ".0f"),
+                number(share, ".2f"),
+                *(number(found[error], ".1e") for error in ("error", "torch_error")),
+            )
+        )
+    return table(heads, rows)
+
+
 def attention(files: Sequence[Any]) -> list[str]:
     """Microseconds of attention by kind of kernel and by torch, and errors."""
     kinds = ("multiply-adds", "matrix units", "torch, f32", "torch, f16")

@@ -33,6 +33,7 @@ TABLES: Mapping[str, Table] = {
     "compile-time": cpu.compile_time,
     "exhaustive": cpu.exhaustive,
     "gpu-attention": gpu.attention,
+    "gpu-between": gpu.between,
     "gpu-calls": gpu.called_networks,
     "gpu-gradients": gpu.gradients,
     "gpu-half": gpu.half_networks,
