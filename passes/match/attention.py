@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -10,6 +10,7 @@ from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices, oper
 from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.conversions import rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.rows import with_body
@@ -70,8 +71,8 @@ class AttentionProblem:
     scores: BatchProduct
     mixtures: BatchProduct
     safe: bool
-    holds_half: bool = False
-    """Whether queries, keys and values surely are numbers of half precision."""
+    half: str | None = None
+    """The type of half precision whose numbers queries, keys and values surely are, if they are."""
     masks: tuple[MaskRows, ...] = ()
     """By which scores are masked after they were multiplied by their factor."""
 
@@ -88,6 +89,12 @@ class FusedAttention:
     """f32 or i1, as the problem has them."""
     result: ir.Value
     """That of the operation, or of the transposition that is all that reads it."""
+
+    @property
+    def in_half(self) -> bool:
+        """Whether it reads or writes numbers of half precision."""
+        tensors = self.queries, self.keys, self.values, self.result
+        return any(half_type(each) is not None for each in tensors)
 
 
 def is_attention(operation: ir.Operation) -> bool:
@@ -120,8 +127,11 @@ def match_attention(operation: ir.Operation) -> Attention | NoMatch:
     return Attention(operation, queries, keys, values, scale, mask, safe)
 
 
-def match_fused(attention: Attention) -> FusedAttention | NoMatch:
-    """The same as products that a kernel computes together, or why not."""
+def match_fused(attention: Attention, *, in_half: bool = False) -> FusedAttention | NoMatch:
+    """The same as products that a kernel computes together, or why not.
+
+    With `in_half` it reads what is widened for it, and writes what is rounded, in half precision.
+    """
     operation = attention.operation
     factor = scalar_constant(attention.scale)
     if factor is None:
@@ -132,10 +142,10 @@ def match_fused(attention: Attention) -> FusedAttention | NoMatch:
     _, keys, width = attention.values.type.shape
     if 0 in (batch, rows, channels, keys, width):
         return NoMatch(operation, "it has no elements")
-    query_view, queries = operand_of(attention.queries, "bmk", "bmk")
-    key_view, transposed_keys = operand_of(attention.keys, "bnk", "bkn")
-    value_view, values = operand_of(attention.values, "bkn", "bkn")
-    result, output = output_of(operation, "bmn")
+    query_view, queries = operand_of(attention.queries, "bmk", "bmk", widens=in_half)
+    key_view, transposed_keys = operand_of(attention.keys, "bnk", "bkn", widens=in_half)
+    value_view, values = operand_of(attention.values, "bkn", "bkn", widens=in_half)
+    result, output = output_of(operation, "bmn", narrows=in_half)
     block = Matrices(0, (), keys, 1)
     factor *= query_view.factor * key_view.factor
     views = query_view, key_view, value_view
@@ -145,7 +155,7 @@ def match_fused(attention: Attention) -> FusedAttention | NoMatch:
             BatchProduct(batch, rows, keys, channels, queries, transposed_keys, block, factor),
             BatchProduct(batch, rows, width, keys, block, values, output, value_view.factor),
             attention.safe,
-            all(_holds_half(view.source) for view in views),
+            _common_half([view.source for view in views]),
             tuple(rows for _, rows in masks),
         ),
         query_view.source,
@@ -174,14 +184,23 @@ def _mask_rows(mask: ir.Value) -> Iterator[tuple[ir.Value, MaskRows]]:
     raise AssertionError("a tensor is a view of itself")
 
 
-def _holds_half(value: ir.Value) -> bool:
-    """Whether what computes a tensor rounds its elements to half precision last."""
+def _common_half(values: Sequence[ir.Value]) -> str | None:
+    """The type of half precision that all of some tensors hold numbers of."""
+    types = {_half_of(value) for value in values}
+    half = types.pop() if len(types) == 1 else None
+    return None if half is None else str(half)
+
+
+def _half_of(value: ir.Value) -> ir.Type | None:
+    """The type of half precision that a tensor has, or that its elements are rounded to last."""
+    if (half := half_type(value)) is not None:
+        return half
     definition = defining_operation(value)
     elementwise = None if definition is None else match_elementwise(definition)
     if not isinstance(elementwise, Elementwise):
-        return False
+        return None
     *_, terminator = elementwise.body.operations
-    return rounded_type(terminator.operation.operands[0]) is not None
+    return rounded_type(terminator.operation.operands[0])
 
 
 def _letters(indexing_map: ir.AffineMap) -> str | None:

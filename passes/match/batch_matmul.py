@@ -7,6 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import is_known_at_load, is_zero
+from iree.winograd.passes.match.conversions import is_narrowing
 from iree.winograd.passes.match.navigation import only_user
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -128,9 +129,14 @@ def _letters(indexing_map: ir.AffineMap) -> str:
     return "".join("bmnk"[position] for position in results)
 
 
-def operand_of(value: ir.Value, letters: str, order: str) -> tuple[StridedView, Matrices]:
-    """The furthest source in which elements of a row, or of a column, lie side by side."""
-    for view in views(value):
+def operand_of(
+    value: ir.Value, letters: str, order: str, *, widens: bool = False
+) -> tuple[StridedView, Matrices]:
+    """The furthest source in which elements of a row, or of a column, lie side by side.
+
+    If the reader `widens`, it may be of half precision.
+    """
+    for view in views(value, widens=widens):
         matrices = _matrices(view, letters, order)
         if matrices is not None:
             return view, matrices
@@ -147,21 +153,27 @@ def _matrices(view: StridedView, letters: str, order: str) -> Matrices | None:
     )
 
 
-def output_of(product: ir.Operation, letters: str) -> tuple[ir.Value, Matrices]:
-    """What the product is written as: its result, or a transposition of that if columns stay side by side."""
+def output_of(product: ir.Operation, letters: str, *, narrows: bool = False) -> tuple[ir.Value, Matrices]:
+    """What the product is written as: its result, or a transposition of that if columns stay side by side.
+
+    If what writes it `narrows`, that may be rounded to half precision.
+    """
     result = product.results[0]
     view = whole(result)
     matrices = _matrices(view, letters, _RESULT)
     assert matrices is not None
     extents = tuple(result.type.shape[letters.index(letter)] for letter in _RESULT)
     found, value = (result, matrices), result
-    while (user := only_user(value)) is not None and user.name in _MOVES and user.operands[0] == value:
+    while (user := only_user(value)) is not None and user.operands[0] == value:
+        is_rounded = narrows and is_narrowing(user)
+        if user.name not in _MOVES and not is_rounded:
+            break
         following = moved(view, user)
         # In a loop the product would be computed each time.
         if following is None or user.block != product.block:
             break
         view, value = following, user.results[0]
-        if user.name == "linalg.transpose":
+        if user.name == "linalg.transpose" or is_rounded:
             inverse = _inverse(view, matrices, extents)
             found = found if inverse is None else (value, inverse)
     return found

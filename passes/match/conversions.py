@@ -20,6 +20,11 @@ def widened_source(value: ir.Value) -> ir.Value | None:
     return None if definition is None else _converted(definition, _WIDENING)
 
 
+def is_widening(operation: ir.Operation) -> bool:
+    """Whether `operation` widens the elements of a tensor from half precision, and does nothing else."""
+    return _converted(operation, _WIDENING) is not None
+
+
 def is_narrowing(operation: ir.Operation) -> bool:
     """Whether `operation` rounds the elements of a tensor to half precision, and does nothing else."""
     return _converted(operation, _NARROWING) is not None

@@ -8,6 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.conversions import is_narrowing, is_widening
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation
@@ -37,14 +38,17 @@ def whole(source: ir.Value) -> StridedView:
     return StridedView(source, 0, tuple(_joined([run]) for run in zip(shape, strides, strict=True)))
 
 
-def views(value: ir.Value, *, broadcasts: bool = False) -> Iterator[StridedView]:
+def views(value: ir.Value, *, broadcasts: bool = False, widens: bool = False) -> Iterator[StridedView]:
     """The views that a tensor of static sizes is, of the source furthest up first, and of itself last.
 
     With `broadcasts` elements may be those of a smaller source: some dimensions are runs of distance zero.
+    If it `widens` they may be those of a source of half precision.
     """
 
     def keeps_elements(operation: ir.Operation) -> bool:
-        return _keeps_elements(operation) or (broadcasts and _broadcast_map(operation) is not None)
+        if _keeps_elements(operation) or (broadcasts and _broadcast_map(operation) is not None):
+            return True
+        return widens and is_widening(operation) and not _is_dynamic(operation)
 
     operations: list[ir.Operation] = []
     while (operation := defining_operation(value)) is not None and keeps_elements(operation):
@@ -73,6 +77,8 @@ def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
         return _sliced(view, operation)
     if (broadcast := _broadcast_map(operation)) is not None:
         return _broadcasted(view, broadcast, operation)
+    if is_widening(operation) or is_narrowing(operation):
+        return view
     factor = constant_factor(operation)
     return None if factor is None else replace(view, factor=view.factor * factor)
 
@@ -93,9 +99,11 @@ def _keeps_elements(operation: ir.Operation) -> bool:
         "tensor.expand_shape",
         "tensor.extract_slice",
     )
-    return (moves or constant_factor(operation) is not None) and not any(
-        map(is_dynamic, ir.RankedTensorType(operation.operands[0].type).shape)
-    )
+    return (moves or constant_factor(operation) is not None) and not _is_dynamic(operation)
+
+
+def _is_dynamic(operation: ir.Operation) -> bool:
+    return any(map(is_dynamic, ir.RankedTensorType(operation.operands[0].type).shape))
 
 
 def _broadcast_map(operation: ir.Operation) -> ir.AffineMap | None:

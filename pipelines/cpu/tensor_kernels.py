@@ -371,6 +371,8 @@ def _batched_attention(operation: BatchedAttention, target: CpuTarget) -> Tensor
 def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reason | None:
     from iree.winograd.pipelines.cpu.kernels.attention import AttentionKernel
 
+    if operation.attention.in_half:
+        return "kernels of attention read and write f32"
     problem = operation.attention.problem
     scores = problem.scores
     score_bytes = F32.bytes * scores.batch * scores.rows * scores.columns

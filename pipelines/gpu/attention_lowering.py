@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.attention import AttentionKernel, reads_quads
 from iree.winograd.pipelines.gpu.kernels.matrix_attention import MatrixAttentionKernel
 from iree.winograd.pipelines.gpu.kernels.multiply_add_attention import MultiplyAddAttentionKernel
+from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
 from iree.winograd.pipelines.gpu.schedules.attention import (
     MatrixAttentionSchedule,
     MultiplyAddAttentionSchedule,
+    WarpgroupAttentionSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule
 from iree.winograd.pipelines.problems.tensor_operations import BatchedAttention
@@ -22,6 +26,8 @@ from iree.winograd.pipelines.problems.tensor_operations import BatchedAttention
 def attention_kernel(problem: AttentionProblem, target: GpuTarget) -> AttentionKernel | None:
     """What attends on a target; None where there is no kernel for it."""
     schedule = attention_schedule(problem, target)
+    if isinstance(schedule, WarpgroupAttentionSchedule):
+        return WarpgroupAttentionKernel(problem, schedule)
     if isinstance(schedule, MatrixAttentionSchedule):
         return MatrixAttentionKernel(problem, schedule)
     if isinstance(schedule, MultiplyAddAttentionSchedule):
@@ -35,11 +41,17 @@ def lowered_attention(launcher: Launcher, operation: BatchedAttention) -> ir.Val
     kernel = attention_kernel(found.problem, launcher.target)
     assert kernel is not None
     scores, mixtures = found.problem.scores, found.problem.mixtures
+    factors = found.queries, found.keys, found.values
+    read = dict(zip(factors, factors, strict=True))
+    if isinstance(kernel, WarpgroupAttentionKernel):
+        assert found.problem.half is not None
+        half = ir.Type.parse(found.problem.half)
+        read = {value: value if half_type(value) == half else converted(value, half) for value in read}
     operands = [
         (
-            value,
+            read[value],
             TensorArgument.of(
-                value, _has_quads(value, length) and reads_quads(matrices, of_columns=of_columns)
+                read[value], _has_quads(value, length) and reads_quads(matrices, of_columns=of_columns)
             ),
         )
         for value, length, matrices, of_columns in (
@@ -55,7 +67,9 @@ def lowered_attention(launcher: Launcher, operation: BatchedAttention) -> ir.Val
     operands += [(mask, TensorArgument.of(mask, by_quads=False)) for mask in masks]
     by_quads = _has_quads(found.result, mixtures.columns) and reads_quads(mixtures.output, of_columns=False)
     result = TensorArgument.of(found.result, kernel.writes_quads and by_quads)
-    threads = WorkgroupThreads(kernel.schedule.threads)
+    schedule = kernel.schedule
+    resident = schedule.resident if isinstance(schedule, WarpgroupAttentionSchedule) else None
+    threads = WorkgroupThreads(schedule.threads, resident and resident * schedule.threads)
     return launcher.launch(kernel, kernel.name, threads, operands, result)
 
 

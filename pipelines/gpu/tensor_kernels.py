@@ -19,6 +19,7 @@ from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
+from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
@@ -196,7 +197,10 @@ def _fused_before(value: ir.Value) -> ir.Operation | None:
 
 def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reason | None:
     problem = operation.attention.problem
-    if attention_kernel(problem, target) is not None:
+    kernel = attention_kernel(problem, target)
+    if operation.attention.in_half and not isinstance(kernel, WarpgroupAttentionKernel):
+        return "kernels of attention but those of warpgroups read and write f32"
+    if kernel is not None:
         return None
     channels = max(problem.scores.reduction, problem.mixtures.columns)
     return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"

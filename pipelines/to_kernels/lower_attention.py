@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
@@ -43,8 +44,10 @@ class LowerAttention:
     A mask is an operand more, read where it is: of a bias that all batches share there is one.
 
     On GPUs one kernel computes heads of up to 128 channels, on NVIDIA's matrix units of up to 160, by blocks
-    of keys, and all else stays. On CPUs it is otherwise written as products and softmax, which kernels
-    compute. Rows whose scores are all minus infinity become zeros, as torch has it.
+    of keys, and all else stays. What was rounded to half precision sm_90a multiplies so: the kernel reads
+    what was widened for it, and writes what is rounded after it. On CPUs it is otherwise written as products
+    and softmax, which kernels compute. Rows whose scores are all minus infinity become zeros, as torch has
+    it.
 
         %y = iree_linalg_ext.attention ins(%q, %k, %v, %scale, %mask) : tensor<3x197x64xf32>
       becomes
@@ -72,14 +75,15 @@ class LowerAttention:
         if isinstance(attention, NoMatch):
             remark_left(PASS_NAME, attention)
             return
-        fused = match_fused(attention)
-        if isinstance(fused, NoMatch):
-            misfit: NoMatch = fused
-        else:
+        for in_half in (True, False):
+            fused = match_fused(attention, in_half=in_half)
+            if isinstance(fused, NoMatch):
+                misfit: NoMatch = fused
+                break
             batched = BatchedAttention(fused, self.threads)
             reason = backend.misfit(batched)
             if reason is None:
-                replace_moved(operation, fused.result, lambda: lowering.compute(batched))
+                replace_moved(operation, fused.result, partial(lowering.compute, batched))
                 erase_with_operands(operation)
                 return
             misfit = NoMatch(operation, reason)

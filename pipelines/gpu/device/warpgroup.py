@@ -31,6 +31,8 @@ SWIZZLED_ROW = 128
 """Bytes of a row of an operand, in which chunks of 16 bytes change places by the row."""
 SWIZZLED_ROWS = 8
 """Rows after which they lie alike."""
+_HELD_PAIRS = 4
+"""Of a thread, of the rows of a product."""
 _DESCRIPTOR_UNIT = 16
 """Bytes that addresses in descriptors count."""
 _GLOBAL, _SHARED, _CLUSTER = 1, 3, 7
@@ -114,6 +116,17 @@ class SharedBytes:
         The next eight rows are `between_rows` bytes on, the next 16 bytes of all of them `between_chunks`.
         """
         return Operand(self._descriptor(offset, between_chunks, between_rows, 0), factors)
+
+    def transposed_operand(
+        self, offset: IndexLike, between_chunks: int, between_steps: int, factors: Number
+    ) -> Operand:
+        """Of a product's columns: eight neighbours of each of 16 rows of the reduction, in 16 bytes each.
+
+        Eight of these lie one after the other, the next eight `between_steps` bytes on, the next eight
+        columns of all of them `between_chunks` bytes.
+        """
+        # PTX ISA, strides of matrices that are major in M or N, without swizzle.
+        return Operand(self._descriptor(offset, between_steps, between_chunks, 0), factors)
 
     def _descriptor(self, offset: IndexLike, leading: int, stride: int, layout: int) -> ir.Value:
         number = arith.index_cast(_long_type(), ((self.address + offset) // _DESCRIPTOR_UNIT).value)
@@ -271,6 +284,34 @@ class WarpgroupSums:
         )
         return self.at(product.results[0])
 
+    def add_held(self, rows: Sequence[ir.Value], columns: Operand) -> WarpgroupSums:
+        """Starts to add the product of 64 x 16 numbers that threads hold and 16 x `columns` in shared memory.
+
+        `rows` are four pairs of numbers as `held_pairs` gives them: neighbours of a thread's two rows, and
+        those eight along the reduction dimension. `columns` is a transposed operand.
+        """
+        count = WARPGROUP_ROWS * self.columns // WARPGROUP_THREADS
+        sums = ", ".join(f"${i}" for i in range(count))
+        held = ", ".join(f"${2 * count + i}" for i in range(_HELD_PAIRS))
+        number = columns.factors.name
+        product = (
+            f"{{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned"
+            f".m{WARPGROUP_ROWS}n{self.columns}k{REDUCTION}.{MATRIX_SUMS.name}.{number}.{number} "
+            f"{{{sums}}}, {{{held}}}, ${2 * count + _HELD_PAIRS}, p, 1, 1, 1; }}"
+        )
+        constraints = ["=f"] * count + [str(i) for i in range(count)] + ["r"] * _HELD_PAIRS + ["l"]
+        before = [llvm.extractvalue(MATRIX_SUMS.type, self.value, [i]) for i in range(count)]
+        operands = [*before, *rows, columns.descriptor]
+        return self.at(
+            llvm.inline_asm(self.value.type, operands, product, ",".join(constraints), has_side_effects=True)
+        )
+
+
+def held_pair(first: ir.Value, second: ir.Value, factors: Number) -> ir.Value:
+    """Two neighbours along the reduction dimension, rounded to half precision, as threads hold them."""
+    instruction = f"cvt.rn.{factors.name}x2.f32 $0, $1, $2;"
+    return llvm.inline_asm(_integer_type(), [second, first], instruction, "=r,f,f")
+
 
 def sums_type(columns: int) -> ir.Type:
     """That of the values of `WarpgroupSums`."""
@@ -320,13 +361,18 @@ def settled_sums(sums: Sequence[ir.Value]) -> list[ir.Value]:
     return _after("", sums)
 
 
-def _after(instruction: str, sums: Sequence[ir.Value]) -> list[ir.Value]:
-    """These sums as an instruction leaves them, which isn't moved past others that have effects."""
-    constraints = ["=f"] * len(sums) + [str(i) for i in range(len(sums))] + ["~{memory}"]
-    left = llvm.inline_asm(
-        _struct_of_sums(len(sums)), list(sums), instruction, ",".join(constraints), has_side_effects=True
-    )
-    return [llvm.extractvalue(MATRIX_SUMS.type, left, [i]) for i in range(len(sums))]
+def settled_pairs(pairs: Sequence[ir.Value]) -> list[ir.Value]:
+    """The same pairs of `held_pair`, computed by here."""
+    return _after("", pairs, "r")
+
+
+def _after(instruction: str, values: Sequence[ir.Value], register: str = "f") -> list[ir.Value]:
+    """These values as an instruction leaves them, which isn't moved past others that have effects."""
+    element = values[0].type
+    constraints = [f"={register}"] * len(values) + [str(i) for i in range(len(values))] + ["~{memory}"]
+    type_ = ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * len(values))})>")
+    left = llvm.inline_asm(type_, list(values), instruction, ",".join(constraints), has_side_effects=True)
+    return [llvm.extractvalue(element, left, [i]) for i in range(len(values))]
 
 
 def index_here(index: Index) -> Index:

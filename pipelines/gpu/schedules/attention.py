@@ -9,8 +9,14 @@ from typing import ClassVar
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    COPIED_BYTES,
+    REDUCTION,
+    WARPGROUP_ROWS,
+    WARPGROUP_THREADS,
+)
 
 from .matrix import SPLIT_PRODUCTS
 
@@ -145,3 +151,70 @@ class MatrixAttentionSchedule(AttentionSchedule):
     def value_row(self, problem: AttentionProblem) -> int:
         """The same of values, of which threads read eight elements of every other one of eight rows."""
         return MATRIX_ROWS * ceil_div(problem.mixtures.columns, MATRIX_ROWS) + QUAD
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Rows of half precision in shared memory: chunks of 16 bytes, each number of them of all rows together.
+
+    Chunks of one row are an odd number of 16 bytes apart, in different banks.
+    """
+
+    rows: int
+    count: int
+    """Of chunks of a row."""
+
+    @property
+    def distance(self) -> int:
+        """Bytes from a chunk to the next of the same row."""
+        return (self.rows + 1) * COPIED_BYTES
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.distance
+
+
+@dataclass(frozen=True)
+class WarpgroupAttentionSchedule(AttentionSchedule):
+    """On NVIDIA's matrix units of sm_90a, of half precision: a warpgroup has 64 queries.
+
+    Keys and values of two blocks are in shared memory, and so are queries.
+    """
+
+    keys: ClassVar[int] = 128
+    stages: ClassVar[int] = 2
+    most_channels: ClassVar[int] = 160
+    """A thread has half as many results, beside half as many scores as there are keys."""
+
+    warpgroups: int
+    resident: int = 1
+    """Workgroups that a multiprocessor should have registers for."""
+
+    @property
+    def queries(self) -> int:
+        return self.warpgroups * WARPGROUP_ROWS
+
+    @property
+    def threads(self) -> int:
+        return self.warpgroups * WARPGROUP_THREADS
+
+    def shared_memory_bytes(self, problem: AttentionProblem) -> int:
+        return self.query_chunks(problem).bytes + self.stages * self.stage_bytes(problem)
+
+    def query_chunks(self, problem: AttentionProblem) -> Chunks:
+        return Chunks(self.queries, _whole_chunks(problem.scores.reduction))
+
+    def key_chunks(self, problem: AttentionProblem) -> Chunks:
+        return Chunks(self.keys, _whole_chunks(problem.scores.reduction))
+
+    def value_chunks(self, problem: AttentionProblem) -> Chunks:
+        return Chunks(self.keys, problem.mixtures.columns // COPIED)
+
+    def stage_bytes(self, problem: AttentionProblem) -> int:
+        """Of the keys of a block, and of the values behind them."""
+        return self.key_chunks(problem).bytes + self.value_chunks(problem).bytes
+
+
+def _whole_chunks(channels: int) -> int:
+    """Those of channels that are multiplied 16 at a time."""
+    return ceil_div(channels, REDUCTION) * REDUCTION // COPIED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA, MMA
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_chip, amd_family
 
@@ -12,16 +12,23 @@ from .attention import (
     AttentionSchedule,
     MatrixAttentionSchedule,
     MultiplyAddAttentionSchedule,
+    WarpgroupAttentionSchedule,
 )
 from .matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS
 
 MOST_WARPS = 4
 """Of a workgroup on matrix units, which share keys and values. As many are on each part of a multiprocessor
 as if there were workgroups of their own."""
+MOST_WARPGROUPS = 3
+"""Of a workgroup."""
+FEW_CHANNELS = 64
+"""Of heads for which so many warpgroups have registers."""
 _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
-_WORKGROUPS = 264
-"""Two for each multiprocessor of a large GPU."""
+MULTIPROCESSORS = 132
+"""Of a large GPU."""
+_WORKGROUPS = 2 * MULTIPROCESSORS
+"""Two for each of them."""
 _ROWS_ON_CDNA = (64, 32, 16)
 
 
@@ -29,10 +36,12 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     """One that there is memory for on the target; None where there is none, or threads lack registers."""
     unit = target.matrix_unit
     candidates: list[AttentionSchedule] = []
+    if target.has_warpgroup_products and multiplies_chunks(problem):
+        candidates += _of_warpgroups(problem)
     if unit is MMA:
         most = min(MOST_WARPS, ceil_div(problem.scores.rows, MATRIX_ROWS))
         # TF32 has all numbers of half precision.
-        products = ROUNDED_PRODUCTS if problem.holds_half else SPLIT_PRODUCTS
+        products = ROUNDED_PRODUCTS if problem.half is not None else SPLIT_PRODUCTS
         candidates += [MatrixAttentionSchedule(warps, products) for warps in range(most, 0, -1)]
     family = amd_family(target.architecture)
     if family is not None and family.is_cdna:
@@ -42,6 +51,37 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     candidates += [each for each in by_multiply_adds[:-1] if each.workgroups(problem) >= _WORKGROUPS]
     candidates += [by_multiply_adds[-1]]
     return next((each for each in candidates if _fits(each, problem, target)), None)
+
+
+def multiplies_chunks(problem: AttentionProblem) -> bool:
+    """Whether all rows are of half precision, and whole chunks of 16 bytes where they are in memory."""
+    scores, mixtures = problem.scores, problem.mixtures
+    rows = (
+        (scores.left, scores.left.row_stride, scores.left.column_stride, scores.reduction),
+        (scores.right, scores.right.column_stride, scores.right.row_stride, scores.reduction),
+        (mixtures.right, mixtures.right.row_stride, mixtures.right.column_stride, mixtures.columns),
+    )
+    return problem.half is not None and all(
+        neighbour == 1
+        and not any(
+            each % COPIED
+            for each in (matrices.first, stride, length, *(stride for _, stride in matrices.batch))
+        )
+        for matrices, stride, neighbour, length in rows
+    )
+
+
+def _of_warpgroups(problem: AttentionProblem) -> list[WarpgroupAttentionSchedule]:
+    """The most warpgroups that threads have registers for, unless fewer are in use as long."""
+    channels = max(problem.scores.reduction, problem.mixtures.columns)
+    most = MOST_WARPGROUPS if channels <= FEW_CHANNELS else MOST_WARPGROUPS - 1
+
+    def busy(schedule: WarpgroupAttentionSchedule) -> int:
+        """Of the multiprocessor that has most queries, how many warpgroups follow each other."""
+        return ceil_div(schedule.workgroups(problem), MULTIPROCESSORS) * schedule.warpgroups
+
+    candidates = [WarpgroupAttentionSchedule(each) for each in range(most, 0, -1)]
+    return sorted(candidates, key=busy)
 
 
 def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:

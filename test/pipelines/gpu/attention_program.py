@@ -48,14 +48,14 @@ class MaskedHeads(nn.Module):
 
 
 class RoundedHeads(nn.Module):
-    """The same of numbers that are rounded to half precision before."""
+    """The same, or another attention, of numbers that are rounded to half precision before."""
 
-    def __init__(self, heads: int, type_: torch.dtype) -> None:
+    def __init__(self, heads: int, type_: torch.dtype, attention: nn.Module | None = None) -> None:
         super().__init__()
-        self.attention, self.type = Heads(heads), type_
+        self.attention, self.type = attention or Heads(heads), type_
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.attention(x.to(self.type).to(torch.float32))
+    def forward(self, x: torch.Tensor, *masks: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.attention(x.to(self.type).to(torch.float32), *masks)
         return result
 
 
@@ -64,6 +64,20 @@ class Between(nn.Module):
 
     def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         return torch.softmax((queries @ keys.mT) * SCALE, -1) @ values
+
+
+class HalfBetween(nn.Module):
+    """The same in half precision, with sums in f32; `safe` as torch's own function has it."""
+
+    def __init__(self, *, safe: bool = True) -> None:
+        super().__init__()
+        self.safe = safe
+
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        if self.safe:
+            return scaled_dot_product_attention(queries, keys, values, scale=SCALE)
+        scores = (queries.float() @ keys.float().mT) * SCALE
+        return (torch.softmax(scores, -1) @ values.float()).to(values.dtype)
 
 
 class Pixels(nn.Module):

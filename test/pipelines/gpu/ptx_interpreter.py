@@ -37,7 +37,7 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "s64": np.int64,
     "pred": np.bool_,
 }
-_TOGETHER = ("bar", "barrier", "ldmatrix", "mma", "shfl")
+_TOGETHER = ("bar", "barrier", "ldmatrix", "mma", "shfl", "wgmma")
 """What all lanes of a warp do at once."""
 _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "lt": np.less,
@@ -50,11 +50,20 @@ _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "nan": lambda left, right: np.isnan(left) | np.isnan(right),
 }
 
+_NUMBERS: Mapping[str, Callable[[Array], Array]] = {
+    "f16": lambda bits: bits.view(np.float16).astype(np.float64),
+    "bf16": lambda bits: _single(bits.astype(np.uint32) << np.uint32(16)),
+}
 _FACTORS: Mapping[str, tuple[Callable[[Array], list[Array]], int]] = {
     "tf32": (lambda bits: [_single(bits & np.uint32(_TF32_BITS))], 1),
     "bf16": (lambda bits: [_single(bits << np.uint32(16)), _single(bits & np.uint32(_UPPER_HALF))], 2),
 }
 """What a register holds of an operand of matrix units, and how many numbers that is."""
+_HALVES: Mapping[str, Callable[[Array], Array]] = {
+    "f16x2": lambda single: single.astype(np.float16).view(np.uint16),
+    "bf16x2": lambda single: _upper_half(single.view(np.uint32)),
+}
+"""What a register's half is of a number of fp32."""
 _ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {"rmi": np.floor, "rzi": np.trunc, "rni": np.rint}
 
 
@@ -78,12 +87,13 @@ class Kernel:
     @staticmethod
     def parsed(text: str, name: str) -> Kernel:
         """The kernel of that name in a module."""
-        found = re.search(rf"\.entry {name}\((.*?)\)\s*\.maxntid (\d+)(.*?)\{{(.*?)\n\}}", text, re.S)
+        found = re.search(rf"\.entry {name}\((.*?)\)\s*\.maxntid (\d+)(.*?)\{{", text, re.S)
         assert found is not None, name
+        body = re.sub(r"//[^\n]*", "", text[found.end() : _end_of_block(text, found.end())])
         instructions: list[Instruction] = []
         labels = {}
-        for statement in re.sub(r"//[^\n]*", "", found[4]).split(";"):
-            line = statement.strip()
+        for statement in body.split(";"):
+            line = statement.strip().lstrip("{} \n\t")
             while label := re.match(r"(\$\w+):\s*", line):
                 labels[label[1]] = len(instructions)
                 line = line[label.end() :]
@@ -102,6 +112,16 @@ class Kernel:
         """Runs some workgroups on arrays, those that it writes to changed in place."""
         for workgroup in workgroups:
             _Workgroup(self, arguments, workgroup).run()
+
+
+def _end_of_block(text: str, begin: int) -> int:
+    """Where the block ends that begins there."""
+    depth = 1
+    for brace in re.finditer(r"[{}]", text[begin:]):
+        depth += 1 if brace[0] == "{" else -1
+        if depth == 0:
+            return begin + brace.start()
+    raise AssertionError("a block doesn't end")
 
 
 def _parsed(line: str) -> Instruction:
@@ -136,6 +156,10 @@ class _Warp:
     number: int
     registers: dict[str, Array] = field(default_factory=dict)
     copies: list[list[tuple[Array, Array, int]]] = field(default_factory=lambda: [[]])
+    products: list[list[Callable[[], None]]] = field(default_factory=lambda: [[]])
+    """Of the warp's warpgroup, those that aren't waited for, by groups."""
+    sums: dict[str, Array] = field(default_factory=dict)
+    """What these are added to, by register."""
 
     def run(self) -> Iterator[str]:
         """Runs until the end; stops at each barrier."""
@@ -316,8 +340,8 @@ class _Warp:
 
     def do_cvt(self, each: Instruction, active: Array) -> None:
         to, source = each.opcode[-2:]
-        if to == "f16x2":
-            high, low = (self.value(operand, source).astype(np.float16) for operand in each.operands[1:])
+        if to in _HALVES:
+            high, low = (_HALVES[to](self.value(operand, source)) for operand in each.operands[1:])
             self.write(each.operands[0], np.stack([low, high], 1).view(np.uint32)[:, 0], active)
             return
         value = self.value(each.operands[1], source)
@@ -405,7 +429,9 @@ class _Warp:
             self.copies = self.copies[len(arrived) :]
         else:
             size = int(each.operands[2])
-            assert each.operands[2:] in (("16",), ("16", "16"))
+            assert size == 16 and len(each.operands) < 5
+            copied = self.value((*each.operands, "16")[3], "u32")[active]
+            assert np.isin(copied, (0, size)).all()
             _, to = self.memory("shared", self.address(each.operands[0]), active)
             memory, place = self.memory("global", self.address(each.operands[1]), active)
             assert (to[active] % size == 0).all() and (place[active] % size == 0).all()
@@ -413,7 +439,9 @@ class _Warp:
             targets = to[active][:, None] + np.arange(size)
             # What is there meanwhile is no number.
             self.workgroup.shared[targets] = 0xFF
-            self.copies[-1].append((targets, memory[places], size))
+            found = np.zeros((len(targets), size), np.uint8)
+            found[copied > 0] = memory[places[copied > 0]]
+            self.copies[-1].append((targets, found, size))
 
     def do_shfl(self, each: Instruction, active: Array) -> None:
         assert active.all() and each.opcode[2] == "bfly"
@@ -453,6 +481,94 @@ class _Warp:
             found = _summed(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
         for i, register in enumerate(targets):
             self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
+
+    def do_fence(self, each: Instruction, active: Array) -> None:
+        """Nothing: what is written is seen at once."""
+
+    def do_wgmma(self, each: Instruction, active: Array) -> None:
+        """Products of this warp's 16 rows of a warpgroup's, whose sums are no numbers until it waits."""
+        assert active.all()
+        if each.opcode[1] == "commit_group":
+            self.products.append([])
+        elif each.opcode[1] == "wait_group":
+            pending = int(each.operands[0])
+            done = self.products[: len(self.products) - 1 - pending]
+            self.products = self.products[len(done) :]
+            for multiply in (product for group in done for product in group):
+                multiply()
+            if not any(self.products):
+                self.registers.update(self.sums)
+                self.sums = {}
+        elif each.opcode[1] == "mma_async":
+            self._begin_products(each)
+
+    def _begin_products(self, each: Instruction) -> None:
+        targets, held = (re.findall(r"%\w+", operand) for operand in each.operands[:2])
+        rows, columns, kept, *scales = each.operands[1:]
+        is_held = rows.startswith("{")
+        assert scales == ["1", "1", *(["1"] if is_held else ["0", "0"])]
+        number = each.opcode[-1]
+        count = 2 * len(targets)
+        assert f"m64n{count}k16" in each.opcode and each.opcode[-3] == "f32"
+        pairs = [self.value(register, "u32") for register in held] if is_held else []
+        descriptors = [_descriptor_fields(self.value(each, "u64")) for each in (rows, columns)[is_held:]]
+        adds = bool(self.registers[kept].all())
+        for register in targets:
+            if register not in self.sums:
+                self.sums[register] = self.registers.get(register, np.full(LANES, np.nan, np.float32))
+            self.registers[register] = np.full(LANES, np.nan, np.float32)
+        lane = np.arange(LANES)
+        row, place = lane // 4, lane % 4
+
+        def multiply() -> None:
+            a, c = np.empty((16, 16)), np.zeros((16, count))
+            if is_held:
+                for i, pair in enumerate(pairs):
+                    halves = np.ascontiguousarray(pair).view(np.uint16).reshape(LANES, 2)
+                    for j in range(2):
+                        a[row + i % 2 * 8, place * 2 + i // 2 * 8 + j] = _NUMBERS[number](halves[:, j].copy())
+            else:
+                first = self.number % 4 * 16
+                a = self._matrix(descriptors[0], 16 + first, number)[first:]
+            if is_held:
+                # Neighbours along the reduction dimension lie 16 bytes apart.
+                start, leading, stride = descriptors[-1]
+                b = self._matrix((start, stride, leading), 16, number, count)
+            else:
+                b = self._matrix(descriptors[-1], count, number).T
+            if adds:
+                for i, register in enumerate(targets):
+                    c[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2] = self.sums[register].view(
+                        np.float32
+                    )
+            with np.errstate(all="ignore"):
+                found = _summed(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+            for i, register in enumerate(targets):
+                self.sums[register] = found[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2]
+
+        self.products[-1].append(multiply)
+
+    def _matrix(self, fields: tuple[int, int, int], rows: int, number: str, columns: int = 16) -> Array:
+        """Rows of 16 bytes in shared memory, eight of which follow each other."""
+        start, leading, stride = fields
+        i, j = np.arange(rows)[:, None], np.arange(columns)
+        places = start - _SHARED_BASE + i // 8 * stride + i % 8 * 16 + j // 8 * leading + j % 8 * 2
+        found = self.workgroup.shared[places[..., None] + np.arange(2)]
+        return _NUMBERS[number](found.copy().view(np.uint16)[..., 0])
+
+
+def _descriptor_fields(descriptor: Array) -> tuple[int, int, int]:
+    """An operand's first byte, and its distances: that of the leading dimension, and the other."""
+    (number,) = set(descriptor.tolist())
+    assert number >> 62 == 0, "it is swizzled"
+    return tuple((number >> first & 0x3FFF) << 4 for first in (0, 16, 32))  # type: ignore[return-value]
+
+
+def _upper_half(bits: Array) -> Array:
+    """bf16's nearest number, the even one of two as near."""
+    return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
+        np.uint16
+    )
 
 
 def _single(bits: Array) -> Array:

@@ -1,0 +1,423 @@
+"""The GPU kernel of attention in half precision by warpgroups: each multiplies, and normalizes, 64 queries.
+
+After Shah et al., FlashAttention-3 (NeurIPS 2024), without warps that copy alone: while matrix units multiply
+for one warpgroup, others find exponentials. Scores are sums of exact products in f32. Exponentials are
+rounded to half precision, their sums aren't: a thread has its scores as it has to hold the rows of the second
+product. Chunks of 16 bytes of queries, keys and values come to shared memory as they are in the device's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import log2
+
+import numpy as np
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import arith, ir, math, memref
+from iree.winograd.passes.match.batch_matmul import Matrices
+from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.numbers.f32 import F32
+from iree.winograd.pipelines.emission.vectors import constant_like, vector_type
+from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.gpu.device.exponential import power_of_two
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import (
+    PAIR,
+    QUAD,
+    GlobalBuffer,
+    barrier,
+    quad_of,
+    thread_id,
+    zero_scalar,
+)
+from iree.winograd.pipelines.gpu.device.shuffles import over_threads
+from iree.winograd.pipelines.gpu.device.warpgroup import (
+    COPIED_BYTES,
+    REDUCTION,
+    WARPGROUP_ROWS,
+    WARPGROUP_THREADS,
+    SharedBytes,
+    WarpgroupSums,
+    begin_products,
+    commit_copies,
+    commit_products,
+    held_pair,
+    landed_sums,
+    publish,
+    settled_pairs,
+    settled_sums,
+    wait_for_copies,
+)
+from iree.winograd.pipelines.gpu.schedules.attention import Chunks, WarpgroupAttentionSchedule
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
+
+from .attention import LOWEST, AttentionKernel, Masks
+from .batch_matmul import matrix_origin
+
+_ROWS = 2
+"""Of a thread, eight apart."""
+_ROW_DISTANCE = MATRIX_ROWS // 2
+_COLUMNS = 8
+"""Of which a thread has a pair of sums in each of its rows."""
+_EIGHT_ROWS = 8 * COPIED_BYTES
+_LOG2_E = log2(np.e)
+
+
+@dataclass(frozen=True)
+class WarpgroupAttentionKernel(AttentionKernel):
+    """A workgroup has 64 queries of a head for each warpgroup.
+
+    Keys and values of a block come to shared memory while those of the block before it are multiplied.
+    """
+
+    schedule: WarpgroupAttentionSchedule
+
+    @property
+    def writes_quads(self) -> bool:
+        return True
+
+    def emit(
+        self,
+        work: Work,
+        queries: GlobalBuffer,
+        keys: GlobalBuffer,
+        values: GlobalBuffer,
+        *masks_and_output: GlobalBuffer,
+    ) -> None:
+        """Emits the work of one workgroup."""
+        *masks, output = masks_and_output
+        _Workgroup(self, work, (queries, keys, values), masks, output).emit()
+
+
+@dataclass(frozen=True)
+class _CopiedRows:
+    """Rows of a head that the threads of a workgroup copy by chunks: each thread one chunk of some rows."""
+
+    address: Index
+    """Of the first row."""
+    row_bytes: int
+    count: Index
+    """Of rows that there are, or fewer."""
+    chunks: int
+    """Of a row in the device's memory."""
+    shared: Chunks
+    threads: int
+
+    @staticmethod
+    def of(
+        buffer: GlobalBuffer,
+        matrices: Matrices,
+        row_stride: int,
+        head: Index,
+        count: Index,
+        channels: int,
+        shared: Chunks,
+        threads: int,
+    ) -> _CopiedRows:
+        origin = buffer.address + matrix_origin(matrices, head) * HALF_BYTES
+        return _CopiedRows(origin, row_stride * HALF_BYTES, count, channels // COPIED, shared, threads)
+
+    def copy(self, first: Index, memory: SharedBytes, to: IndexLike, *, are_all: bool) -> None:
+        """Starts to copy the rows from `first` on; zeros behind the last one, unless there `are_all`."""
+        together = min(self.threads // self.chunks, self.shared.rows)
+        row, chunk = thread_id() // self.chunks, thread_id() % self.chunks
+        copying = together * self.chunks
+        is_any = Condition(True) if copying == self.threads else thread_id().less_than(copying)
+        source = self.address + (first + row) * self.row_bytes + chunk * COPIED_BYTES
+        place = Index.of(to) + chunk * self.shared.distance + row * COPIED_BYTES
+        for begin in range(0, self.shared.rows, together):
+            is_row = (
+                Condition(True)
+                if begin + together <= self.shared.rows
+                else (row + begin).less_than(self.shared.rows)
+            )
+            exists = Condition(True) if are_all else (first + row + begin).less_than(self.count)
+
+            def copy(begin: int = begin, exists: Condition = exists) -> None:
+                memory.copy_chunk(place + begin * COPIED_BYTES, source + begin * self.row_bytes, exists)
+
+            when(is_any & is_row, copy)
+
+
+class _Workgroup:
+    """One workgroup, as one of its threads sees it.
+
+    What it carries from one block of keys to the next are, of each of its two rows, the largest score so far
+    and its share of the sum of exponentials, and its share of the result.
+    """
+
+    def __init__(
+        self,
+        kernel: WarpgroupAttentionKernel,
+        work: Work,
+        buffers: Sequence[GlobalBuffer],
+        masks: Sequence[GlobalBuffer],
+        output: GlobalBuffer,
+    ) -> None:
+        problem, schedule = kernel.problem, kernel.schedule
+        self._kernel, self._schedule = kernel, schedule
+        self._scores, self._mixtures, self._output = problem.scores, problem.mixtures, output
+        self._head, self._first = work.workgroup[1], work.workgroup[0] * schedule.queries
+        queries, keys, values = buffers
+        self._factors = queries.number
+        self._masks = Masks(problem, masks, self._head)
+        # Buffers are bound in a kernel's first block.
+        self._pairs = output.viewed_as(output.element, PAIR) if output.by_quads else None
+        self._shared = SharedBytes.allocate(schedule.shared_memory_bytes(problem), "attention")
+        self._of_queries = schedule.query_chunks(problem)
+        self._of_keys, self._of_values = schedule.key_chunks(problem), schedule.value_chunks(problem)
+        self._stages, self._stage_bytes = self._of_queries.bytes, schedule.stage_bytes(problem)
+        scores, mixtures, threads = problem.scores, problem.mixtures, schedule.threads
+        self._queries = _CopiedRows.of(
+            queries,
+            scores.left,
+            scores.left.row_stride,
+            self._head,
+            Index(scores.rows),
+            scores.reduction,
+            self._of_queries,
+            threads,
+        )
+        self._keys, self._values = (
+            _CopiedRows.of(buffer, matrices, stride, self._head, Index(scores.columns), channels, to, threads)
+            for buffer, matrices, stride, channels, to in (
+                (keys, scores.right, scores.right.column_stride, scores.reduction, self._of_keys),
+                (values, mixtures.right, mixtures.right.row_stride, mixtures.columns, self._of_values),
+            )
+        )
+        self._warpgroup = thread_id() // WARPGROUP_THREADS
+        lane, warp = thread_id() % WARP_THREADS, thread_id() // WARP_THREADS
+        self._row = self._first + warp * MATRIX_ROWS + lane // QUAD
+        """The first of this thread's."""
+        self._column = lane % QUAD * PAIR
+
+    @property
+    def _has_queries(self) -> Condition:
+        """Whether this thread's warpgroup has any."""
+        rows = self._scores.rows
+        if rows % self._schedule.queries == 0:
+            return Condition(True)
+        return (self._first + self._warpgroup * WARPGROUP_ROWS).less_than(rows)
+
+    def emit(self) -> None:
+        scores, keys = self._scores, self._schedule.keys
+        self._clear_channels()
+        are_all = scores.rows % self._schedule.queries == 0
+        self._queries.copy(self._first, self._shared, 0, are_all=are_all)
+        self._copy_block(Index(0))
+        zero = zero_scalar(F32.type)
+        # No infinity when it is multiplied.
+        lowest = constant_like(zero, LOWEST / max(1.0, self._factor))
+        results = [zero] * (WARPGROUP_ROWS * self._mixtures.columns // WARPGROUP_THREADS)
+        values = [lowest, lowest, zero, zero, *results]
+        whole = scores.columns // keys * keys
+        if whole:
+
+            def add_block(first: Index, values: list[ir.Value]) -> list[ir.Value]:
+                return self._add_copied(first, keys, values)
+
+            values = loop_carried(whole, keys, values, add_block, "keys")
+        if rest := scores.columns - whole:
+            values = self._add_copied(Index(whole), rest, values)
+        self._store(values[2:4], values[4:])
+
+    # Memory
+
+    def _clear_channels(self) -> None:
+        """Zeros for the channels behind those of queries, and of keys in all stages."""
+        first = self._scores.reduction // COPIED
+        zeros = arith.constant(
+            (type_ := vector_type(QUAD, F32.type)),
+            ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(F32.type, 0.0)),
+        )
+        stages = [self._stages + i * self._stage_bytes for i in range(self._schedule.stages)]
+        for place, of in ((0, self._of_queries), *((place, self._of_keys) for place in stages)):
+            for chunk in range(first, of.count):
+                for begin in range(0, of.rows, self._schedule.threads):
+                    row = thread_id() + begin
+                    offset = row * COPIED_BYTES + (place + chunk * of.distance)
+                    when(
+                        row.less_than(of.rows),
+                        lambda offset=offset: self._shared.store(zeros, offset),  # type: ignore[misc]
+                    )
+
+    def _place(self, first: Index) -> Index:
+        """Where the stage of a block is."""
+        number = first // self._schedule.keys % self._schedule.stages
+        return number * self._stage_bytes + self._stages
+
+    def _copy_block(self, first: Index) -> None:
+        place, are_all = self._place(first), self._scores.columns % self._schedule.keys == 0
+        self._keys.copy(first, self._shared, place, are_all=are_all)
+        self._values.copy(first, self._shared, place + self._of_keys.bytes, are_all=are_all)
+        commit_copies()
+
+    def _add_copied(self, first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
+        """Adds a block of so many keys that are on their way, and has the next one copied meanwhile."""
+        wait_for_copies()
+        publish()
+        # Nobody multiplies those of the block before any more, which the next ones take the place of.
+        barrier()
+        following = first + self._schedule.keys
+        when(following.less_than(self._scores.columns), lambda: self._copy_block(following))
+        # Warpgroups behind the last query help to copy alone.
+        return values_when(self._has_queries, lambda: self._add_block(first, count, values), values)
+
+    # A block of keys
+
+    def _add_block(self, first: Index, count: int, values: Sequence[ir.Value]) -> list[ir.Value]:
+        largest, sums, results = list(values[:2]), list(values[2:4]), list(values[4:])
+        place = self._place(first)
+        scores = self._existing(count, self._masked(first, self._scored(place, count)))
+        scales = []
+        for row in range(_ROWS):
+            places = [i for i in range(len(scores)) if i // PAIR % _ROWS == row]
+            found = _combined([scores[i] for i in places], arith.maxnumf)
+            now = arith.maxnumf(largest[row], over_threads(found, QUAD, arith.maxnumf))
+            scales.append(self._exponential_of_difference(largest[row], now))
+            largest[row] = now
+            for i in places:
+                scores[i] = self._exponential(scores[i], now)
+            total = _combined([scores[i] for i in places], arith.addf)
+            sums[row] = math.fma(sums[row], scales[row], total)
+        return [*largest, *sums, *self._mixed(place, scores, scales, results)]
+
+    def _scored(self, place: Index, count: int) -> list[ir.Value]:
+        """This thread's scores of so many keys, or of a few more, without their factor."""
+        queries, keys = self._of_queries, self._of_keys
+        of_warpgroup = self._warpgroup * (WARPGROUP_ROWS * COPIED_BYTES)
+        rows = self._shared.gathered_operand(of_warpgroup, queries.distance, _EIGHT_ROWS, self._factors)
+        columns = self._shared.gathered_operand(place, keys.distance, _EIGHT_ROWS, self._factors)
+        begin_products()
+        sums = WarpgroupSums.unset(_whole_steps(count))
+        step = REDUCTION // COPIED
+        for chunk in range(0, queries.count, step):
+            sums = sums.add(
+                rows.behind(chunk * queries.distance),
+                columns.behind(chunk * keys.distance),
+                begins=chunk == 0,
+            )
+        commit_products()
+        (scores,) = landed_sums([sums])
+        return scores
+
+    @property
+    def _is_scaled_late(self) -> bool:
+        """Whether scores are multiplied by their factor as their exponentials are found."""
+        return not self._kernel.problem.masks and self._scores.factor > 0
+
+    @property
+    def _factor(self) -> float:
+        """By which differences of scores are multiplied for powers of two."""
+        return self._scores.factor * _LOG2_E if self._is_scaled_late else _LOG2_E
+
+    def _masked(self, first: Index, scores: Sequence[ir.Value]) -> list[ir.Value]:
+        """Scores with their factor and masks, or neither yet."""
+        if self._is_scaled_late:
+            return list(scores)
+        masked = []
+        for i, score in enumerate(scores):
+            scaled = arith.mulf(score, constant_like(score, self._scores.factor))
+            query = self._row + i // PAIR % _ROWS * _ROW_DISTANCE
+            masks = self._masks.load(query, first + self._column + _column_of(i))
+            masked.append(self._masks.masked(scaled, masks))
+        return masked
+
+    def _existing(self, count: int, scores: Sequence[ir.Value]) -> list[ir.Value]:
+        """Minus infinity for keys behind the last one, of so many of this block."""
+        existing = []
+        for i, score in enumerate(scores):
+            if _column_of(i) + _COLUMNS > count:
+                none = constant_like(score, -np.inf)
+                exists = (self._column + _column_of(i)).less_than(count)
+                score = arith.select(exists.value, score, none)
+            existing.append(score)
+        return existing
+
+    def _exponential(self, score: ir.Value, largest: ir.Value) -> ir.Value:
+        """Of the difference."""
+        if not self._is_scaled_late:
+            return self._exponential_of_difference(score, largest)
+        factor = constant_like(score, self._factor)
+        return power_of_two(math.fma(score, factor, arith.negf(arith.mulf(largest, factor))))
+
+    def _exponential_of_difference(self, score: ir.Value, largest: ir.Value) -> ir.Value:
+        """The same, exactly one where both are equal."""
+        difference = arith.subf(score, largest)
+        return power_of_two(arith.mulf(difference, constant_like(difference, self._factor)))
+
+    def _mixed(
+        self,
+        place: Index,
+        weights: Sequence[ir.Value],
+        scales: Sequence[ir.Value],
+        results: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """Scaled results, and what the block's weights mix of its values."""
+        values = self._of_values
+        columns = self._shared.transposed_operand(
+            place + self._of_keys.bytes, values.distance, _EIGHT_ROWS, self._factors
+        )
+        pairs = settled_pairs(
+            [held_pair(weights[i], weights[i + 1], self._factors) for i in range(0, len(weights), PAIR)]
+        )
+        scaled = settled_sums(
+            [arith.mulf(result, scales[i // PAIR % _ROWS]) for i, result in enumerate(results)]
+        )
+        begin_products()
+        sums = WarpgroupSums.of(scaled)
+        held = REDUCTION // _COLUMNS * _ROWS
+        for number, first in enumerate(range(0, len(pairs), held)):
+            sums = sums.add_held(
+                pairs[first : first + held], columns.behind(number * REDUCTION * COPIED_BYTES)
+            )
+        commit_products()
+        (mixed,) = landed_sums([sums])
+        return mixed
+
+    # The results
+
+    def _store(self, sums: Sequence[ir.Value], results: Sequence[ir.Value]) -> None:
+        for row in range(_ROWS):
+            inverse = self._kernel.inverse_of(over_threads(sums[row], QUAD, arith.addf))
+            number = self._row + row * _ROW_DISTANCE
+            finished = [
+                arith.mulf(result, inverse) for i, result in enumerate(results) if i // PAIR % _ROWS == row
+            ]
+
+            def store(number: Index = number, finished: list[ir.Value] = finished) -> None:
+                self._store_row(number, finished)
+
+            when(number.less_than(self._scores.rows), store)
+
+    def _store_row(self, number: Index, results: Sequence[ir.Value]) -> None:
+        """Writes this thread's results of a query: a pair of each eight columns."""
+        written, output = self._mixtures.output, self._output
+        start = matrix_origin(written, self._head) + number * written.row_stride
+        for first in range(0, len(results), PAIR):
+            column = self._column + first // PAIR * _COLUMNS
+            pair = results[first : first + PAIR]
+            if self._pairs is not None:
+                stored = output.number.narrowed(quad_of(pair))
+                memref.store(stored, self._pairs, [((start + column) // PAIR).value])
+                continue
+            for i, element in enumerate(pair):
+                output.store_scalar(element, start + (column + i) * written.column_stride)
+
+
+def _whole_steps(keys: int) -> int:
+    """Those that are multiplied by values together with so many."""
+    return ceil_div(keys, REDUCTION) * REDUCTION
+
+
+def _column_of(number: int) -> int:
+    """Behind this thread's first column, that of one of its sums."""
+    return number // (PAIR * _ROWS) * _COLUMNS + number % PAIR
+
+
+def _combined(values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """In two chains, whose instructions don't wait for each other."""
+    return combine(*(reduce(combine, values[i::2]) for i in range(2)))
