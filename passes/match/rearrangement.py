@@ -1,4 +1,4 @@
-"""Reshapes, transpositions, slices and rotations in a row: one order of another tensor's elements."""
+"""Reshapes, transpositions, slices, rotations and repetitions in a row: an order of a tensor's elements."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.places import DigitSum, Places, places_of
 from iree.winograd.passes.match.slices import match_slice
@@ -28,6 +29,12 @@ class Rearrangement:
     result: ir.Value
     operations: tuple[ir.Operation, ...]
     """What makes `result` of `source`, the last one first."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it has elements more often than `source` has."""
+        elements: int = prod(ir.RankedTensorType(self.source.type).shape)
+        return self.places.elements > elements
 
     @property
     def moves(self) -> int:
@@ -69,7 +76,12 @@ def match_rearrangement(result: ir.Value) -> Rearrangement | None:
 def _step(value: ir.Value, indices: Indices) -> _Step | None:
     """What `value` is made of by one operation, at `indices` of it; None for a source."""
     operation = defining_operation(value)
-    if operation is None or operation.name not in REARRANGING:
+    if operation is None:
+        return None
+    if (repeated := match_repetition(operation)) is not None:
+        source, dimensions = repeated
+        return _Step(source, tuple(indices[dimension] for dimension in dimensions), (operation,))
+    if operation.name not in REARRANGING:
         return None
     source = operation.operands[0]
     if not ir.RankedTensorType(source.type).has_static_shape:
@@ -88,6 +100,23 @@ def _step(value: ir.Value, indices: Indices) -> _Step | None:
     else:
         read = _reshaped(operation, indices)
     return _Step(source, read, (operation,))
+
+
+def match_repetition(operation: ir.Operation) -> tuple[ir.Value, tuple[int, ...]] | None:
+    """What an operation has the elements of, each several times, and the dimensions that these have in it."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 1:
+        return None
+    ((source, indexing_map),) = elementwise.reads
+    read = [each.position for each in indexing_map.results if isinstance(each, ir.AffineDimExpr)]
+    (*computed, end) = elementwise.body.operations
+    is_copy = not computed and end.operands[0] == elementwise.body.arguments[0]
+    if not is_copy or read != sorted(set(read)) or len(read) != source.type.rank:
+        return None
+    types = [ir.RankedTensorType(each.type) for each in (source, elementwise.result)]
+    if len(read) == types[1].rank or not all(each.has_static_shape for each in types):
+        return None
+    return source, tuple(read)
 
 
 def _reshaped(reshape: ir.Operation, indices: Indices) -> Indices:

@@ -126,6 +126,9 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
     found = operation.rearrangement
     if not ElementwiseLowering.of(operation).kernel.fits:
         return f"quads of {found.result.type} are no quads of {found.source.type}"
+    if found.repeats:
+        elements = found.places.elements
+        return None if elements >= _LEAST_SLOW else f"IREE repeats {elements} elements as fast"
     if found.moves < _LEAST_MOVES:
         return "IREE copies it once, too"
     return None

@@ -9,13 +9,19 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import only_user, transforms, walk
-from iree.winograd.passes.match.rearrangement import MOVES, Rearrangement, match_rearrangement
+from iree.winograd.passes.match.rearrangement import (
+    MOVES,
+    Rearrangement,
+    match_rearrangement,
+    match_repetition,
+)
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import Rearranged
 
+_KERNELS = ("flow.dispatch", "winograd.")
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
@@ -28,7 +34,9 @@ class CopyRearranged:
     Images are rotated by two copies along each dimension. IREE has a dispatch for each. Together they are
     one order of the elements, in which neighbours are mostly neighbours still: a kernel reads each quad from
     where it was. Rewritten is what is f32, of static sizes, copied twice or more, and keeps quads together;
-    what elementwise operations read `winograd-lower-elementwise` has read in place.
+    what elementwise operations read `winograd-lower-elementwise` has read in place. So are images of 2^17
+    elements or more that are enlarged by repeating pixels, of which IREE reads and writes single elements,
+    where kernels read them.
 
         %a = linalg.transpose ins(%x : tensor<32x32x32x64xf32>) permutation = [0, 3, 1, 2]
         %e = tensor.expand_shape %a : tensor<32x64x32x32xf32> into tensor<32x64x16x2x16x2xf32>
@@ -37,6 +45,12 @@ class CopyRearranged:
         %d = linalg.transpose ins(%c) permutation = [0, 3, 2, 1]
       becomes
         %d = flow.dispatch @winograd_rearranged_32x4x256x64(%x)
+
+        %r = linalg.generic ins(%x : tensor<1x256x256x256xf32>) {} -> tensor<1x256x2x256x2x256xf32>
+        %c = tensor.collapse_shape %r : tensor<1x256x2x256x2x256xf32> into tensor<1x512x512x256xf32>
+      becomes
+        %d = flow.dispatch @winograd_rearranged_1x256x2x256x2x256(%x)
+        %c = tensor.collapse_shape %d : tensor<1x256x2x256x2x256xf32> into tensor<1x512x512x256xf32>
 
     A program without convolutions that were taken stays as it is.
     """
@@ -58,12 +72,16 @@ def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]
     found: list[Rearrangement] = []
     parts: set[ir.Operation] = set()
     # Backwards: what is made of others comes before these.
-    for move in [each for each in walk(module) if each.name in MOVES][::-1]:
+    moves = [each for each in walk(module) if each.name in MOVES or match_repetition(each) is not None]
+    for move in moves[::-1]:
         result = move.results[0]
         if move in parts or str(ir.RankedTensorType(result.type).element_type) != "f32":
             continue
         rearrangement = match_rearrangement(result)
         if rearrangement is None or is_known_at_load(rearrangement.source):
+            continue
+        if rearrangement.repeats and not _is_read_by_kernels(result):
+            # IREE computes it with what reads it.
             continue
         if backend.misfit(Rearranged(rearrangement)) is None:
             parts |= set(rearrangement.operations)
@@ -78,6 +96,15 @@ def _copy(rearrangement: Rearrangement, lowering: Lowering) -> None:
         copied = lowering.compute(Rearranged(rearrangement))
     rearrangement.result.replace_all_uses_with(copied)
     erase_if_unused([last])
+
+
+def _is_read_by_kernels(result: ir.Value) -> bool:
+    """Whether nothing else reads it."""
+    users = [use.owner.operation for use in result.uses]
+    return all(
+        _is_read_by_kernels(user.results[0]) if user.name in _RESHAPES else user.name.startswith(_KERNELS)
+        for user in users
+    )
 
 
 def _is_read_elementwise(result: ir.Value) -> bool:

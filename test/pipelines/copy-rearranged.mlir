@@ -89,3 +89,36 @@ func.func @left(%m: tensor<1x128x16xf32>) -> (tensor<2x8x8x16xf32>, tensor<2x8x8
   %u = linalg.transpose ins(%t : tensor<2x8x8x2x8xf32>) outs(%k : tensor<2x2x8x8x8xf32>) permutation = [0, 3, 1, 2, 4]
   return %y, %p, %u : tensor<2x8x8x16xf32>, tensor<2x8x8x16xf32>, tensor<2x2x8x8x8xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// Pixels that are repeated for a convolution, not those that something else may be computed of meanwhile.
+// CHECK-LABEL: func.func @repeated
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[D:.*]] = flow.dispatch @winograd_rearranged_2x64x2x64x2x16::@winograd_rearranged_2x64x2x64x2x16(%[[X]])
+// CHECK: %[[C:.*]] = tensor.collapse_shape %[[D]]
+// CHECK: "winograd.input_transform"(%[[C]])
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[X]]
+// CHECK: return %{{.*}}, %[[S]]
+func.func @repeated(%m: tensor<1x8192x16xf32>) -> (tensor<1x32768x16xf32>, tensor<2x64x2x64x2x16xf32>) {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x8192x16xf32>) -> tensor<2x64x64x16xf32>
+  %e = tensor.empty() : tensor<2x64x2x64x2x16xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, i, w, j, c) -> (n, h, w, c)>, affine_map<(n, h, i, w, j, c) -> (n, h, i, w, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<2x64x64x16xf32>) outs(%e : tensor<2x64x2x64x2x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x64x2x64x2x16xf32>
+  %c = tensor.collapse_shape %r [[0], [1, 2], [3, 4], [5]] : tensor<2x64x2x64x2x16xf32> into tensor<2x128x128x16xf32>
+  %v = "winograd.input_transform"(%c) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<2x128x128x16xf32>) -> tensor<1x32768x16xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, h, i, w, j, c) -> (n, h, w, c)>, affine_map<(n, h, i, w, j, c) -> (n, h, i, w, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<2x64x64x16xf32>) outs(%e : tensor<2x64x2x64x2x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x64x2x64x2x16xf32>
+  return %v, %s : tensor<1x32768x16xf32>, tensor<2x64x2x64x2x16xf32>
+}

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from iree.winograd.pipelines.gpu import tensor_kernels
 from orders import patches, rotated, whole
 from torch import nn
 from wide import wide
@@ -49,6 +50,34 @@ def test_orders_are_those_of_their_definition(gpu_target: str, gpu_device: str) 
     for name in (b"rearranged_2x4x24x20", b"rearranged_2x12x8x20", b"elementwise_2x12x8x20"):
         assert b"winograd_" + name in program
     assert b"slow_memcpy" not in program
+
+
+class Enlarged(nn.Module):
+    """Pixels that are repeated, three times along rows, between filters that read no channel but one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(nn.Conv2d(20, 20, 1, bias=False) for _ in range(2))
+        for convolution in self.convolutions:
+            nn.init.dirac_(convolution.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first, last = self.convolutions
+        result: torch.Tensor = last(nn.functional.interpolate(first(x), scale_factor=(2, 3)))
+        return result
+
+
+def test_repeated_pixels_are_those_of_the_image(
+    gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_kernels, "_LEAST_SLOW", 64)
+    model = Enlarged().eval()
+    # Products of splits of these are exact.
+    x = torch.randint(-99, 99, (2, 20, 5, 7)).float()
+    program = bytes(compile(iree.winograd.import_torch(model, x), target=gpu_target, strict=True))
+    assert b"winograd_rearranged_2x5x2x7x3x20" in program
+    result = iree.winograd.load(program, gpu_device)(x.numpy())
+    np.testing.assert_array_equal(np.asarray(result), model(x).detach().numpy())
 
 
 @pytest.mark.parametrize("channels", wide([6]))
