@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
@@ -12,12 +12,13 @@ from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.match.navigation import defining_operation
 
 _WIDENING, _NARROWING = "arith.extf", "arith.truncf"
+_ROUNDING = (_NARROWING, _WIDENING)
 
 
 def widened_source(value: ir.Value) -> ir.Value | None:
     """The tensor of half precision that `value` holds the elements of; None where it is anything else."""
     definition = defining_operation(value)
-    return None if definition is None else _converted(definition, _WIDENING)
+    return None if definition is None else _converted(definition, [_WIDENING])
 
 
 def is_widening(operation: ir.Operation) -> bool:
@@ -27,7 +28,18 @@ def is_widening(operation: ir.Operation) -> bool:
 
 def is_narrowing(operation: ir.Operation) -> bool:
     """Whether `operation` rounds the elements of a tensor to half precision, and does nothing else."""
-    return _converted(operation, _NARROWING) is not None
+    return _converted(operation, [_NARROWING]) is not None
+
+
+def rounding_type(operation: ir.Operation) -> ir.Type | None:
+    """The type of half precision whose numbers `operation` rounds a tensor in f32 to; None for any other.
+
+    The result is in f32, too.
+    """
+    if _converted(operation, _ROUNDING) is None:
+        return None
+    (first, *_) = operation.regions[0].blocks[0].operations
+    return half_type(first.operation.results[0])
 
 
 def rounded_type(
@@ -60,15 +72,22 @@ def holds(half: ir.Type, numbers: Array) -> bool:
         return bool(np.array_equal(numbers.astype(np.float16).astype(np.float32), numbers, equal_nan=True))
 
 
-def _converted(operation: ir.Operation, name: str) -> ir.Value | None:
-    """The tensor whose every element `operation` converts, in place, by the operation of this name."""
+def _converted(operation: ir.Operation, names: Sequence[str]) -> ir.Value | None:
+    """The tensor whose every element `operation` converts, in place, by the operations of these names."""
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2 or elementwise.reads_init:
         return None
     ((source, indexing_map),) = elementwise.reads
-    body = [view.operation for view in elementwise.body.operations]
-    if len(body) != 2 or body[0].name != name or body[0].operands[0] != elementwise.body.arguments[0]:
+    *body, terminator = (view.operation for view in elementwise.body.operations)
+    if [each.name for each in body] != list(names):
         return None
+    number: ir.Value = elementwise.body.arguments[0]
+    halves = [half_type(number)]
+    for each in body:
+        if each.operands[0] != number:
+            return None
+        number = each.results[0]
+        halves.append(half_type(number))
     is_in_place = indexing_map == ir.AffineMap.get_identity(indexing_map.n_dims)
-    narrow = source if name == _WIDENING else elementwise.result
-    return source if is_in_place and half_type(narrow) is not None else None
+    is_converted = is_in_place and terminator.operands[0] == number and any(halves)
+    return source if is_converted else None

@@ -24,7 +24,7 @@ _MOVING = (
 
 def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
     """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known."""
-    half = _held_type(image)
+    half = held_type(image)
     definition = defining_operation(filters)
     while definition is not None and definition.name in _MOVING:
         filters = definition.operands[0]
@@ -32,7 +32,7 @@ def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
     if half is None or definition is None:
         return None
     if definition.name != "arith.constant":
-        return str(half) if _held_type(filters) == half else None
+        return str(half) if held_type(filters) == half else None
     elements = constant_elements(definition)
     return str(half) if elements is not None and holds(half, elements) else None
 
@@ -58,7 +58,7 @@ def _rounding_of(user: ir.Operation) -> str | None:
     return None if half is None else str(half)
 
 
-def _held_type(tensor: ir.Value) -> ir.Type | None:
+def held_type(tensor: ir.Value) -> ir.Type | None:
     """The type of half precision that surely has the elements of a tensor of f32."""
     definition = defining_operation(tensor)
     if definition is None or half_type(tensor) is not None:
@@ -66,11 +66,11 @@ def _held_type(tensor: ir.Value) -> ir.Type | None:
     if (source := widened_source(tensor)) is not None:
         return half_type(source)
     if definition.name in _MOVING or _is_maximum(definition):
-        return _held_type(definition.operands[0])
+        return held_type(definition.operands[0])
     if definition.name == "tensor.pad":
         return _held_type_of_padded(definition)
     if definition.name == "tensor.concat":
-        types = {_held_type(operand) for operand in definition.operands}
+        types = {held_type(operand) for operand in definition.operands}
         return types.pop() if len(types) == 1 else None
     elementwise = match_elementwise(definition)
     if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
@@ -80,7 +80,7 @@ def _held_type(tensor: ir.Value) -> ir.Type | None:
 
 
 def _held_type_of(tensor: ir.Value | None) -> ir.Type | None:
-    return None if tensor is None else _held_type(tensor)
+    return None if tensor is None else held_type(tensor)
 
 
 def _is_maximum(operation: ir.Operation) -> bool:
@@ -91,7 +91,7 @@ def _is_maximum(operation: ir.Operation) -> bool:
 
 def _held_type_of_padded(pad: ir.Operation) -> ir.Type | None:
     (terminator,) = (view.operation for view in pad.regions[0].blocks[0].operations)
-    padding, half = scalar_constant(terminator.operands[0]), _held_type(pad.operands[0])
+    padding, half = scalar_constant(terminator.operands[0]), held_type(pad.operands[0])
     if padding is None or half is None:
         return None
     return half if holds(half, np.array([padding], np.float32)) else None

@@ -343,6 +343,8 @@ def _batched_product(operation: BatchedProduct, target: CpuTarget) -> TensorDisp
 def _misfit_of_normalization(operation: RowNormalization, target: CpuTarget) -> Reason | None:
     if operation.rearrangement is not None:
         return "rows are read in the order of memory on CPUs"
+    if operation.half is not None:
+        return "rows are stored in f32 on CPUs"
     return _misfit_of_rows(operation.layer_norm.length)
 
 

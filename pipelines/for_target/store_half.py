@@ -14,6 +14,7 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
+from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
@@ -24,6 +25,10 @@ from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
 
 from ..selection.module_space import module_space
+
+_ELEMENTWISE = "linalg.generic"
+_MOVES = ("linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
+"""Whose results are elements of their first operand, as they are."""
 
 
 @register_pass("winograd-store-half")
@@ -36,7 +41,8 @@ class StoreHalf:
     of its readers round before they multiply it. That halves what goes through memory, and computes the same:
     transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
     they have. On CPUs without AVX-512 conversions take longer than that saves: images that only kernels read
-    stay in f32, rounded.
+    stay in f32, rounded. On CUDA reshapes, transpositions, parts and operations on elements read such images,
+    too, and these operations store what they round so where convolutions read it.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -56,6 +62,9 @@ class StoreHalf:
             return
         space = module_space(module, machine=None, threads=1)
         rewrite_each("output transform", outputs, lambda transform: _read_half(transform, space))
+        if space.iree_code.converts_half:
+            rounding = [each for each in map(_match_rounding, walk(module)) if each is not None]
+            rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
         outputs = transforms(module, ops.OutputTransformOp)
         rewrite_each("output transform", outputs, lambda transform: _write_half(transform, space))
 
@@ -66,15 +75,54 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         # The lowering reports it.
         return
     image = group.input_transform.input
-    definition = defining_operation(image)
-    transposition = definition if definition is not None and definition.name == "linalg.transpose" else None
-    source = widened_source(image if transposition is None else transposition.operands[0])
-    if source is None or not _takes(group, space, input=half_type(source)):
+    moves: list[ir.Operation] = []
+    while (source := widened_source(image)) is None:
+        definition = defining_operation(image)
+        if definition is None or definition.name not in _MOVES:
+            return
+        moves.insert(0, definition)
+        image = definition.operands[0]
+    if not _takes(group, space, input=half_type(source)):
         return
-    if transposition is not None:
-        with transposition.location, ir.InsertionPoint(transposition):
-            source = transposed(source, list(transposition.attributes["permutation"]))
+    for move in moves:
+        source = _moved(move, source)
     _rebuild_input(group.input_transform, source)
+    erase_if_unused([group.input_transform.operation])
+
+
+def _match_rounding(operation: ir.Operation) -> Elementwise | None:
+    """The operation on elements whose results, in f32, are rounded to half precision."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or not elementwise.is_pure or elementwise.reads_init:
+        return None
+    if captures(elementwise.body) or half_type(elementwise.result) is not None:
+        return None
+    return None if rounded_type(elementwise.yielded) is None else elementwise
+
+
+def _compute_half(elementwise: Elementwise, space: SearchSpace) -> None:
+    """Has an operation on elements store what it rounds, and convolutions read."""
+    half = rounded_type(elementwise.yielded)
+    if not _is_convolved(elementwise.result) or not _is_read(elementwise.result, space, half):
+        return
+    operation = elementwise.operation
+
+    def body(elements: list[ir.Value]) -> ir.Value:
+        (rounded,) = inline_block(elementwise.body, elements)
+        return arith.truncf(half, rounded)
+
+    with operation.location, ir.InsertionPoint(operation):
+        init = tensor.empty(shape_of(elementwise.result), half)
+        narrowed = build_elementwise(elementwise.reads, init, body)
+    erase_if_unused(_replace(elementwise.result, narrowed))
+
+
+def _is_convolved(value: ir.Value) -> bool:
+    """Whether a convolution reads a value, or what it is moved to."""
+    users = [use.owner.operation for use in value.uses]
+    if any(user.name == ops.InputTransformOp.OPERATION_NAME for user in users):
+        return True
+    return any(user.name in _MOVES and _is_convolved(user.results[0]) for user in users)
 
 
 def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
@@ -96,16 +144,13 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         return
     if not _is_read(transform.result, space, half):
         return
-    _replace(transform.result, _rebuild_output(transform, half))
+    erase_if_unused(_replace(transform.result, _rebuild_output(transform, half)))
 
 
 def _is_read(value: ir.Value, space: SearchSpace, half: ir.Type) -> bool:
     """Whether all that reads an image, of which there is something, takes it in half precision."""
     users = _users(value)
-    if any(user.name == "linalg.generic" and value in list(user.operands) for user in users):
-        # It isn't what elements are gathered in.
-        return False
-    return bool(users) and all(_reads(user, space, half) for user in users)
+    return bool(users) and all(_reads(user, value, space, half) for user in users)
 
 
 def _users(value: ir.Value) -> list[ir.Operation]:
@@ -114,22 +159,42 @@ def _users(value: ir.Value) -> list[ir.Operation]:
     return list(dict.fromkeys(gathered_maximum(user) or user for user in users))
 
 
-def _replace(value: ir.Value, narrowed: ir.Value) -> None:
-    """Has all that reads an image, as `_is_read` says it may, read `narrowed`, which is that rounded."""
-    images = []
+def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
+    """Has all that reads an image, as `_is_read` says it may, read `narrowed`, which is that rounded.
+
+    Gives the operations that nothing needs any more.
+    """
+    definition = defining_operation(value)
+    unused = [] if definition is None else [definition]
     for user in _users(value):
         if user.name == ops.InputTransformOp.OPERATION_NAME:
-            images.append(user)
+            _rebuild_input(ops.InputTransformOp(user), narrowed)
+            unused.append(user)
         elif user.name == ops.OutputTransformOp.OPERATION_NAME:
-            _widen_operands(ops.OutputTransformOp(user), value, narrowed)
+            _widen_operands(user, ops.OutputTransformOp(user).body, value, narrowed)
+        elif is_narrowing(user):
+            user.results[0].replace_all_uses_with(narrowed)
+            unused.append(user)
+        elif user.name in _MOVES:
+            unused += _replace(user.results[0], _moved(user, narrowed))
+        elif value in list(user.operands):
+            _widen_operands(user, user.regions[0].blocks[0], value, narrowed)
         else:
-            _replace(user.results[0], _rebuild_maximum(user, narrowed))
-    definition = defining_operation(value)
-    for user in images:
-        # With the last of them the operation goes whose result they read.
-        _rebuild_input(ops.InputTransformOp(user), narrowed)
-    if not images and definition is not None:
-        erase_if_unused([definition])
+            unused += _replace(user.results[0], _rebuild_maximum(user, narrowed))
+    return unused
+
+
+def _moved(move: ir.Operation, image: ir.Value) -> ir.Value:
+    """What `move` makes, of `image` in place of what is that image widened."""
+    with move.location, ir.InsertionPoint(move):
+        if move.name == "linalg.transpose":
+            return transposed(image, list(move.attributes["permutation"]))
+        type_ = ir.RankedTensorType(move.results[0].type)
+        half = ir.RankedTensorType.get(list(type_.shape), ir.RankedTensorType(image.type).element_type)
+        copy = move.clone()
+        copy.operands[0] = image
+        copy.results[0].set_type(half)
+    return copy.results[0]
 
 
 def _rebuild_maximum(pooling: ir.Operation, image: ir.Value) -> ir.Value:
@@ -162,20 +227,34 @@ def _rounded_by_all(users: Sequence[ir.Operation]) -> ir.Type | None:
     return None if type_ is None else ir.Type.parse(type_)
 
 
-def _reads(user: ir.Operation, space: SearchSpace, half: ir.Type) -> bool:
-    """Whether a kernel takes an image, or an operand of its epilogue, of half precision.
+def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Type) -> bool:
+    """Whether what reads an image takes it in half precision: a kernel's, or an operand of its epilogue.
 
     A kernel that writes such numbers converts them in its epilogue. The largest of some elements is one of
     them, and is stored as they are.
     """
-    if user.name == "linalg.generic":
+    if user.name == _ELEMENTWISE and value in list(user.operands):
+        return space.iree_code.converts_half and _computes(user, value, half)
+    if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
+    if user.name in _MOVES:
+        return space.iree_code.converts_half and _is_read(user.results[0], space, half)
     group = _reading_group(user)
     if group is None:
         return False
     if user.name == ops.InputTransformOp.OPERATION_NAME:
         return _takes(group, space, input=half)
     return _takes(group, space, result=half)
+
+
+def _computes(user: ir.Operation, value: ir.Value, half: ir.Type) -> bool:
+    """Whether an operation computes each result from an element of `value`, or rounds it to `half`."""
+    if is_narrowing(user):
+        return bool(half_type(user.results[0]) == half)
+    elementwise = match_elementwise(user)
+    if not isinstance(elementwise, Elementwise) or not elementwise.is_pure:
+        return False
+    return value != elementwise.inputs[-1] and not captures(elementwise.body)
 
 
 def _reading_group(user: ir.Operation) -> ConvolutionGroup | None:
@@ -217,21 +296,19 @@ def _rebuild_input(transform: ops.InputTransformOp, image: ir.Value) -> None:
             channels_first=transform.channels_first,
         )
     transform.result.replace_all_uses_with(rebuilt.result)
-    erase_if_unused([transform.operation])
 
 
-def _widen_operands(transform: ops.OutputTransformOp, operand: ir.Value, narrowed: ir.Value) -> None:
-    """Has an epilogue read `narrowed` in place of `operand`, which is that widened."""
-    body = transform.body
-    for number, each in enumerate(list(transform.operation.operands)):
+def _widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narrowed: ir.Value) -> None:
+    """Has what computes its elements by `body` read `narrowed`, not `operand`, which is that widened."""
+    for number, each in enumerate(list(user.operands)):
         if each != operand:
             continue
-        # The accumulated element is the first of both.
+        # Of an epilogue, too: the accumulated element is the first of both.
         argument = body.arguments[number]
         uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
-        transform.operation.operands[number] = narrowed
+        user.operands[number] = narrowed
         argument.set_type(ir.RankedTensorType(narrowed.type).element_type)
-        with transform.location, ir.InsertionPoint.at_block_begin(body):
+        with user.location, ir.InsertionPoint.at_block_begin(body):
             widened = arith.extf(ir.F32Type.get(), argument)
         for user, position in uses:
             user.operands[position] = widened

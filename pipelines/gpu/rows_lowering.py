@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -39,6 +41,7 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
         )
     by_quads = shared.width == QUAD
     operands = [(each, TensorArgument.of(each, by_quads)) for each in (source, *parameters)]
-    result = TensorArgument.of(like, by_quads)
+    half = operation.half if isinstance(operation, RowNormalization) else None
+    result = replace(TensorArgument.of(like, by_quads), element=F32.name if half is None else str(half))
     threads = WorkgroupThreads(ROW_THREADS)
     return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(like, 0)})

@@ -115,8 +115,10 @@ def _misfit_of_rows(length: int) -> Reason | None:
     return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
 
 
-def _misfit_of_normalization(operation: RowNormalization) -> Reason | None:
+def _misfit_of_normalization(operation: RowNormalization, target: GpuTarget) -> Reason | None:
     length, read = operation.layer_norm.length, operation.rearrangement
+    if operation.half is not None and not target.iree_code.converts_half:
+        return "what else reads the rows takes them in f32"
     if read is not None and not read.places.keeps(SharedRows(length).width):
         return f"quads of {read.result.type} are no quads of {read.source.type}"
     return _misfit_of_rows(length)
@@ -221,7 +223,6 @@ _MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
         RowSums: lambda _: "sums of images of unknown sizes are IREE's on GPUs",
         RowSoftmax: lambda operation: _misfit_of_rows(operation.length),
         ColumnSoftmax: lambda _: "there is no kernel for softmax of columns on GPUs",
-        RowNormalization: _misfit_of_normalization,
         Rearranged: _misfit_of_rearranged,
         BatchedProduct: _misfit_of_product,
         Sums: _misfit_of_sums,
@@ -237,4 +238,6 @@ def misfit(operation: TensorOperation, target: GpuTarget) -> Reason | None:
     """Why IREE computes the operation for a target; None where a kernel is to."""
     if isinstance(operation, BatchedAttention):
         return _misfit_of_attention(operation, target)
+    if isinstance(operation, RowNormalization):
+        return _misfit_of_normalization(operation, target)
     return _MISFITS[type(operation)](operation)

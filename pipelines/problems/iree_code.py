@@ -21,6 +21,8 @@ class IreeCode:
     """Whether it writes them so, in dispatches that hold the insertion."""
     reductions_race: bool = False
     """Whether it reads what other threads reduced without waiting for them."""
+    converts_half: bool = False
+    """Whether operations on elements read and write half precision in the time that their bytes take."""
     fails_on_uniform_filters: bool = False
     """Whether convolutions of one tap don't compile whose filter is a single number.
 

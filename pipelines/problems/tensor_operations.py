@@ -117,6 +117,8 @@ class RowNormalization:
     layer_norm: LayerNorm
     rearrangement: Rearrangement | None = None
     """What the rows are read from in another order, which is that of the result, too."""
+    half: ir.Type | None = None
+    """The type of half precision that results are rounded to, and stored in; None for f32."""
 
 
 @dataclass(frozen=True)
@@ -209,4 +211,4 @@ TensorOperation: TypeAlias = (
     | MomentFactors
     | SpreadElementwise
 )
-"""All of them are of f32."""
+"""All of them are of f32, but for what says otherwise."""

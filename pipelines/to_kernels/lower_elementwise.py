@@ -8,6 +8,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.half_precision import half_type, single_of
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.merged_elementwise import Meeting, build_merged
@@ -55,6 +56,8 @@ class LowerElementwise:
             return
         lowering = backend.lowering(module)
         ends = _ends(module)
+        if not backend.iree_code.converts_half:
+            ends = [each for each in ends if half_type(each.results[0]) is None]
         if backend.iree_code.vectorizes_loops:
             # IREE's vectors, on CPUs, are as fast as memory where it knows sizes.
             ends = [each for each in ends if not each.results[0].type.has_static_shape]
@@ -78,13 +81,14 @@ def _ends(module: ir.Operation) -> list[ir.Operation]:
 
 
 def _match(operation: ir.Operation) -> Elementwise | None:
-    """The elementwise operation, which computes something of f32."""
+    """The elementwise operation, which computes something in f32, whatever it stores."""
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.body.operations) == 1:
         return None
     if not elementwise.is_pure or elementwise.reads_init or captures(elementwise.body):
         return None
-    return elementwise if str(ir.RankedTensorType(elementwise.result.type).element_type) == "f32" else None
+    type_ = ir.RankedTensorType(elementwise.result.type)
+    return elementwise if str(single_of(type_).element_type) == "f32" else None
 
 
 def _before(last: Elementwise) -> dict[ir.Operation, Elementwise]:
@@ -97,7 +101,7 @@ def _before(last: Elementwise) -> dict[ir.Operation, Elementwise]:
             operation = defining_operation(source)
             if operation is None or operation in found or operation.block != last.operation.block:
                 continue
-            if indexing_map != identity or source.type != last.result.type:
+            if indexing_map != identity or single_of(source.type) != single_of(last.result.type):
                 continue
             elementwise = _match(operation)
             users = {use.owner.operation for use in source.uses}
@@ -115,7 +119,7 @@ def _lower(last: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     meeting = Meeting(matched, _before(matched))
     with last.location, ir.InsertionPoint(last):
         merged = build_merged(meeting).owner.operation
-        operation = _spread(merged)
+        operation = _spread(merged, takes_half=backend.iree_code.converts_half)
         if operation is None or backend.misfit(operation) is not None:
             merged.erase()
             return
@@ -124,7 +128,7 @@ def _lower(last: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     erase_if_unused([merged, last])
 
 
-def _spread(merged: ir.Operation) -> SpreadElementwise | None:
+def _spread(merged: ir.Operation, *, takes_half: bool) -> SpreadElementwise | None:
     """The operation with the smallest tensors that hold what it reads; None where kernels can't read one."""
     elementwise = match_elementwise(merged)
     if not isinstance(elementwise, Elementwise):
@@ -132,7 +136,7 @@ def _spread(merged: ir.Operation) -> SpreadElementwise | None:
     result_type = ir.RankedTensorType(elementwise.result.type)
     operands: list[EpilogueOperand] = []
     for source, indexing_map in elementwise.reads:
-        operand = match_epilogue_operand(merged, source, indexing_map, result_type)
+        operand = match_epilogue_operand(merged, source, indexing_map, result_type, takes_half=takes_half)
         if not isinstance(operand, EpilogueOperand):
             return None
         operands.append(operand)

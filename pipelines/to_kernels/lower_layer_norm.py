@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.conversions import rounding_type, widened_source
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.layer_norm import LayerNorm, is_normalization, match_layer_norm
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.rearrangement import MOVES, REARRANGING, Rearrangement, match_rearrangement
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -38,6 +41,13 @@ class LowerLayerNorm:
       becomes
         %y = flow.dispatch @winograd_layer_norm_197x192(%x, %scale, %shift)
 
+    On CUDA rows that the program has in half precision are read and stored so.
+
+        %r = linalg.generic ins(%y : tensor<2x197x192xf32>) { arith.truncf, arith.extf }
+      becomes
+        %h = flow.dispatch @winograd_layer_norm_197x192(%x, %scale, %shift) -> tensor<2x197x192xf16>
+        %r = linalg.generic ins(%h) { arith.extf }
+
     On GPUs rows that are rearranged before, as patches are merged, or behind it, as images are rotated and
     divided into windows, are read from where they were.
 
@@ -61,15 +71,39 @@ def _lower(normalization: ir.Operation, backend: Backend, lowering: Lowering) ->
     layer_norm = match_layer_norm(normalization)
     if layer_norm is None:
         return
-    forms = [(form, result) for form, result in _forms(layer_norm) if backend.misfit(form) is None]
-    if not forms:
+    forms = [*_half_forms(layer_norm), *_forms(layer_norm)]
+    fitting = [(form, result) for form, result in forms if backend.misfit(form) is None]
+    if not fitting:
         return
-    form, result = forms[0]
+    form, result = fitting[0]
     last = result.owner.operation
     with last.location, ir.InsertionPoint(last):
-        rows = lowering.compute(form)
+        rows = lowering.compute(form if form.half is None else _reading_half(form))
+        if form.half is not None:
+            rows = converted(rows, ir.F32Type.get())
     result.replace_all_uses_with(rows)
     erase_if_unused([last])
+
+
+def _half_forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Value]]:
+    """The forms whose results are all rounded to half precision, with the values that they are then."""
+    user = only_user(layer_norm.last.results[0])
+    half = None if user is None else rounding_type(user)
+    if user is not None and half is not None:
+        for form, result in _forms(replace(layer_norm, last=user)):
+            yield replace(form, half=half), result
+
+
+def _reading_half(form: RowNormalization) -> RowNormalization:
+    """The same of rows in half precision, if that has all of their numbers: whatever makes them rounds."""
+    layer_norm, read = form.layer_norm, form.rearrangement
+    source = layer_norm.source if read is None else read.source
+    if held_type(source) != form.half:
+        return form
+    halves = widened_source(source) or converted(source, form.half)
+    if read is not None:
+        return replace(form, rearrangement=replace(read, source=halves))
+    return replace(form, layer_norm=replace(layer_norm, source=halves))
 
 
 def _forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Value]]:

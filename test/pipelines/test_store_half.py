@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 import iree.winograd
 import numpy as np
@@ -12,6 +13,9 @@ import torch
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.to_kernels import lower_layer_norm
 from numpy.typing import NDArray
 from wide import wide_combinations
 
@@ -36,6 +40,23 @@ class _Residual(torch.nn.Module):
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         image = torch.relu(self.before(image))
         return torch.relu(image + self.last(torch.relu(self.inner(image))))
+
+
+class _Transformer(torch.nn.Module):
+    """What lies between the layers of a transformer: a normalization, a gate, a sum that three read."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.behind = (torch.nn.Conv2d(channels, channels, 1) for _ in range(2))
+        self.norm = torch.nn.LayerNorm(channels)
+        self.gated = torch.nn.Linear(channels, 4 * channels)
+        self.last = torch.nn.Linear(2 * channels, channels)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        pixels = self.before(image).permute(0, 2, 3, 1).flatten(1, 2)
+        values, gates = self.gated(self.norm(pixels)).chunk(2, dim=-1)
+        pixels = pixels + self.last(values * torch.nn.functional.gelu(gates))
+        return self.behind(pixels.unflatten(1, image.shape[2:]).permute(0, 3, 1, 2))
 
 
 QUICK_LAYERS = ("Winograd", "direct")
@@ -143,3 +164,25 @@ def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, store
     assert stored["input"] >= read - 1 and stored["output"] >= written
     monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
     np.testing.assert_array_equal(result, result_of(model, image, gpu_target, **options))
+
+
+def test_what_lies_between_layers_is_in_half_precision(gpu_target, stored, monkeypatch):
+    """Bit by bit as with f32 between, also by compilers that aren't trusted with it by default."""
+    monkeypatch.setattr(GpuTarget, "of", _converting(GpuTarget.of))
+    torch.manual_seed(0)
+    model, image = _Transformer(32).half(), torch.randn(2, 32, 6, 8).half()
+    result = result_of(model, image, gpu_target, output_tile=1)
+    assert (stored["input"], stored["output"]) == (4, 4)
+    monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
+    monkeypatch.setattr(lower_layer_norm, "_half_forms", lambda *_: [])
+    np.testing.assert_array_equal(result, result_of(model, image, gpu_target, output_tile=1))
+
+
+def _converting(of: Callable[[ExecutableTarget], GpuTarget]) -> Callable[[ExecutableTarget], GpuTarget]:
+    """Gives targets whose other code reads and writes half precision, too."""
+
+    def converting(target: ExecutableTarget) -> GpuTarget:
+        found = of(target)
+        return replace(found, iree_code=replace(found.iree_code, converts_half=True))
+
+    return converting

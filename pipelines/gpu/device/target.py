@@ -129,6 +129,7 @@ class GpuTarget:
                 reads_slices=True,
                 writes_slices=True,
                 reductions_race=target.backend == "vulkan-spirv",
+                converts_half=target.backend == "cuda",
                 fails_on_uniform_filters=target.backend != "vulkan-spirv",
             ),
             orders_steps=_orders_steps(target, name),
@@ -173,6 +174,7 @@ class GpuTarget:
                 reads_slices=True,
                 writes_slices=True,
                 reductions_race=self.iree_code.reductions_race or other.iree_code.reductions_race,
+                converts_half=self.iree_code.converts_half and other.iree_code.converts_half,
                 fails_on_uniform_filters=(
                     self.iree_code.fails_on_uniform_filters or other.iree_code.fails_on_uniform_filters
                 ),
