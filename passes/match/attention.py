@@ -10,6 +10,7 @@ from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices, oper
 from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.conversions import rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
@@ -88,13 +89,15 @@ class FusedAttention:
     masks: tuple[ir.Value, ...]
     """f32 or i1, as the problem has them."""
     result: ir.Value
-    """That of the operation, or of the transposition that is all that reads it."""
+    """That of the operation, or of the transposition or rounding that is all that reads it."""
+    rounded: ir.Type | None = None
+    """The type of half precision to which the program rounds a result that it has in f32, if it does."""
 
     @property
     def in_half(self) -> bool:
         """Whether it reads or writes numbers of half precision."""
         tensors = self.queries, self.keys, self.values, self.result
-        return any(half_type(each) is not None for each in tensors)
+        return self.rounded is not None or any(half_type(each) is not None for each in tensors)
 
 
 def is_attention(operation: ir.Operation) -> bool:
@@ -163,6 +166,7 @@ def match_fused(attention: Attention, *, in_half: bool = False) -> FusedAttentio
         value_view.source,
         tuple(source for source, _ in masks),
         result,
+        None if half_type(result) is not None else held_type(result),
     )
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
 from iree.winograd.passes.match.constants import is_known_at_load, is_zero
-from iree.winograd.passes.match.conversions import is_narrowing
+from iree.winograd.passes.match.conversions import is_narrowing, rounding_type
 from iree.winograd.passes.match.navigation import only_user
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -156,7 +156,7 @@ def _matrices(view: StridedView, letters: str, order: str) -> Matrices | None:
 def output_of(product: ir.Operation, letters: str, *, narrows: bool = False) -> tuple[ir.Value, Matrices]:
     """What the product is written as: its result, or a transposition of that if columns stay side by side.
 
-    If what writes it `narrows`, that may be rounded to half precision.
+    If what writes it `narrows`, that may be rounded to half precision, or to numbers of it in f32.
     """
     result = product.results[0]
     view = whole(result)
@@ -165,10 +165,10 @@ def output_of(product: ir.Operation, letters: str, *, narrows: bool = False) -> 
     extents = tuple(result.type.shape[letters.index(letter)] for letter in _RESULT)
     found, value = (result, matrices), result
     while (user := only_user(value)) is not None and user.operands[0] == value:
-        is_rounded = narrows and is_narrowing(user)
+        is_rounded = narrows and (is_narrowing(user) or rounding_type(user) is not None)
         if user.name not in _MOVES and not is_rounded:
             break
-        following = moved(view, user)
+        following = view if is_rounded else moved(view, user)
         # In a loop the product would be computed each time.
         if following is None or user.block != product.block:
             break

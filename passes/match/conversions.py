@@ -23,7 +23,7 @@ def widened_source(value: ir.Value) -> ir.Value | None:
 
 def is_widening(operation: ir.Operation) -> bool:
     """Whether `operation` widens the elements of a tensor from half precision, and does nothing else."""
-    return _converted(operation, _WIDENING) is not None
+    return _converted(operation, [_WIDENING]) is not None
 
 
 def is_narrowing(operation: ir.Operation) -> bool:

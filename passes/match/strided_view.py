@@ -8,7 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant
-from iree.winograd.passes.match.conversions import is_narrowing, is_widening
+from iree.winograd.passes.match.conversions import is_widening
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation
@@ -77,7 +77,7 @@ def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
         return _sliced(view, operation)
     if (broadcast := _broadcast_map(operation)) is not None:
         return _broadcasted(view, broadcast, operation)
-    if is_widening(operation) or is_narrowing(operation):
+    if is_widening(operation):
         return view
     factor = constant_factor(operation)
     return None if factor is None else replace(view, factor=view.factor * factor)

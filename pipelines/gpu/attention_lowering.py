@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.conversions import converted
@@ -36,7 +38,7 @@ def attention_kernel(problem: AttentionProblem, target: GpuTarget) -> AttentionK
 
 
 def lowered_attention(launcher: Launcher, operation: BatchedAttention) -> ir.Value:
-    """Emits the dispatch of attention that there is a kernel for."""
+    """Emits the dispatch of attention that there is a kernel for; its result may be rounded."""
     found = operation.attention
     kernel = attention_kernel(found.problem, launcher.target)
     assert kernel is not None
@@ -67,6 +69,8 @@ def lowered_attention(launcher: Launcher, operation: BatchedAttention) -> ir.Val
     operands += [(mask, TensorArgument.of(mask, by_quads=False)) for mask in masks]
     by_quads = _has_quads(found.result, mixtures.columns) and reads_quads(mixtures.output, of_columns=False)
     result = TensorArgument.of(found.result, kernel.writes_quads and by_quads)
+    if found.rounded is not None:
+        result = replace(result, element=str(found.rounded))
     schedule = kernel.schedule
     resident = schedule.resident if isinstance(schedule, WarpgroupAttentionSchedule) else None
     threads = WorkgroupThreads(schedule.threads, resident and resident * schedule.threads)

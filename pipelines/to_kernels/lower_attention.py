@@ -7,6 +7,7 @@ from functools import partial
 from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import shape_of, size_of, zero_filled
@@ -83,7 +84,7 @@ class LowerAttention:
             batched = BatchedAttention(fused, self.threads)
             reason = backend.misfit(batched)
             if reason is None:
-                replace_moved(operation, fused.result, partial(lowering.compute, batched))
+                replace_moved(operation, fused.result, partial(_computed, batched, lowering))
                 erase_with_operands(operation)
                 return
             misfit = NoMatch(operation, reason)
@@ -91,6 +92,12 @@ class LowerAttention:
             _separate(attention, backend, lowering)
         else:
             remark_left(PASS_NAME, misfit)
+
+
+def _computed(operation: BatchedAttention, lowering: Lowering) -> ir.Value:
+    """In the type that the program has."""
+    result = lowering.compute(operation)
+    return result if operation.attention.rounded is None else converted(result, ir.F32Type.get())
 
 
 def _separate(attention: Attention, backend: Backend, lowering: Lowering) -> None:

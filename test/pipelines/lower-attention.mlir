@@ -271,3 +271,54 @@ func.func @masked_in_one_kernel(%q: tensor<2x20x8xf32>, %k: tensor<2x30x8xf32>, 
   } -> tensor<2x20x12xf32>
   return %y, %z : tensor<2x20x12xf32>, tensor<2x20x12xf32>
 }
+
+// -----
+
+#hopper = #hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_90a", features = "+ptx80", wgp = <compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 232448, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
+util.global private @device = #hal.device.target<"cuda", [#hopper]> : !hal.device
+
+#queries = affine_map<(b, m, v, k, n) -> (b, m, k)>
+#keys = affine_map<(b, m, v, k, n) -> (b, n, k)>
+#values = affine_map<(b, m, v, k, n) -> (b, n, v)>
+#number = affine_map<(b, m, v, k, n) -> ()>
+#result = affine_map<(b, m, v, k, n) -> (b, m, v)>
+#all = affine_map<(b, m, v) -> (b, m, v)>
+
+// What is rounded to f16 behind it is written so, in the order that it is read in.
+// CHECK-LABEL: func.func @rounded
+// CHECK: %[[Y:.*]] = flow.dispatch @winograd_safe_attention_8x64x64_from_32_to_32::{{.*}}(%arg0, %arg1, %arg2) {{.*}} -> tensor<64x8x32xf16>
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%[[Y]] : tensor<64x8x32xf16>) outs(%{{.*}} : tensor<64x8x32xf32>)
+// CHECK: arith.extf
+// CHECK: return %[[W]]
+func.func @rounded(%q: tensor<8x64x32xf16>, %k: tensor<8x64x32xf16>, %v: tensor<8x64x32xf16>) -> tensor<64x8x32xf32> {
+  %scale = arith.constant 0.5 : f32
+  %e = tensor.empty() : tensor<8x64x32xf32>
+  %wq = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%q : tensor<8x64x32xf16>) outs(%e : tensor<8x64x32xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %r = arith.extf %in : f16 to f32
+    linalg.yield %r : f32
+  } -> tensor<8x64x32xf32>
+  %wk = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%k : tensor<8x64x32xf16>) outs(%e : tensor<8x64x32xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %r = arith.extf %in : f16 to f32
+    linalg.yield %r : f32
+  } -> tensor<8x64x32xf32>
+  %wv = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%v : tensor<8x64x32xf16>) outs(%e : tensor<8x64x32xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %r = arith.extf %in : f16 to f32
+    linalg.yield %r : f32
+  } -> tensor<8x64x32xf32>
+  %y = iree_linalg_ext.attention <indexing_maps = [#queries, #keys, #values, #number, #result]> ins(%wq, %wk, %wv, %scale : tensor<8x64x32xf32>, tensor<8x64x32xf32>, tensor<8x64x32xf32>, f32) outs(%e : tensor<8x64x32xf32>) {
+  ^bb0(%score: f32):
+    iree_linalg_ext.yield %score : f32
+  } -> tensor<8x64x32xf32>
+  %n = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]} ins(%y : tensor<8x64x32xf32>) outs(%e : tensor<8x64x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %h = arith.truncf %in : f32 to f16
+    %r = arith.extf %h : f16 to f32
+    linalg.yield %r : f32
+  } -> tensor<8x64x32xf32>
+  %f = tensor.empty() : tensor<64x8x32xf32>
+  %t = linalg.transpose ins(%n : tensor<8x64x32xf32>) outs(%f : tensor<64x8x32xf32>) permutation = [1, 0, 2]
+  return %t : tensor<64x8x32xf32>
+}
