@@ -72,6 +72,15 @@ class Device:
         """That programs run on; None on a GPU."""
         return max(1, self.workers) if self.in_host_memory else None
 
+    def trim(self) -> None:
+        """Give back what is kept for allocations of the same size, on a device in host memory.
+
+        IREE's cache keeps the first 64 blocks that are freed, and none after these: sizes of programs that
+        are gone would keep others from having theirs.
+        """
+        if self.in_host_memory:
+            self.hal.allocator.trim()
+
     def invoke(self, context: Any, function: Any, arguments: Any) -> Any:
         """Call a function of a `VmContext` on this device; returns the list of its results.
 
