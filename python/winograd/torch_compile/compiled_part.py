@@ -140,8 +140,10 @@ class PartCompiler:
     def _load_kept(self, entry: Entry) -> tuple[LoadedProgram, DecisionReport] | None:
         try:
             return self._load(entry) if entry.is_complete else None
-        except (LoadError, OSError, ValueError):
-            # Another process removed it, or it is damaged.
+        except (LoadError, OSError, ValueError) as error:
+            # Otherwise another process removed it.
+            if entry.is_complete:
+                warn_once(f"a program that was kept is compiled anew: {error}")
             return None
 
     def _load(self, entry: Entry) -> tuple[LoadedProgram, DecisionReport]:

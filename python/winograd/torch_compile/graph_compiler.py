@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from iree.winograd.importers.torch_operators.table import decompositions
@@ -31,7 +31,6 @@ from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_graph import KeptGraph, describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
-from iree.winograd.torch_compile.one_program import OneProgram
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
@@ -45,6 +44,7 @@ from iree.winograd.torch_compile.traced_graph import (
     may_need_gradients,
 )
 from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training, type_of
+from iree.winograd.torch_compile.whole_graph import WholeGraph
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
@@ -66,11 +66,41 @@ _UNWATCHED_WEIGHTS = (
 )
 
 _Record = Callable[[ExplainedGraph], None]
-_TellOneProgram = Callable[[KeptGraph, LoadedProgram], None]
 
 
-def _tell_nobody(kept: KeptGraph, program: LoadedProgram) -> None:
-    """For where it doesn't matter that a graph is one program."""
+class _WholeProgram(NamedTuple):
+    """The program that a graph is, and how it is called on the graph's inputs."""
+
+    kept: KeptGraph
+    program: LoadedProgram
+
+
+class _Linked(NamedTuple):
+    """A divided graph as a function, and the programs of those of its parts that are compiled here."""
+
+    function: Function
+    programs: Sequence[LoadedProgram]
+
+
+@dataclass
+class _Inference:
+    """What AOTAutograd calls with the functional graph that it makes of one for inference.
+
+    `given` are the arguments that the model was called with, `key` is what the graph is kept by, if it is.
+    When AOTAutograd returns, `whole` is the program that the graph is, if it is one.
+    """
+
+    compiler: GraphCompiler
+    given: Sequence[Any]
+    freezing: bool
+    record: _Record
+    key: str | None = None
+    whole: _WholeProgram | None = None
+
+    def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
+        """The functional graph, compiled in parts."""
+        function, self.whole = self.compiler.compile_inference(graph, inputs, self)
+        return function
 
 
 class GraphCompiler:
@@ -113,13 +143,14 @@ class GraphCompiler:
         kept = None if key is None else attempt(lambda: self._load_kept(key, graph, inputs))
         if kept is not None:
             return self._measured(graph, kept)
-        alone: list[tuple[KeptGraph, LoadedProgram]] = []
-        compiled = self._compile_functional(graph, inputs, key, lambda *program: alone.append(program))
+        inference = _Inference(self, inputs, self._settings.freezing, self._record, key)
+        compiled = _functional(graph, inputs, inference)
         if not _is_functional():
             return compiled
-        if not alone:
+        whole = inference.whole
+        if whole is None:
             return self._measured(graph, compiled)
-        called = attempt(lambda: self._one_program(*alone[0], inputs, lambda arguments: compiled))
+        called = attempt(lambda: self._whole_graph(whole, inputs, lambda arguments: compiled))
         return self._measured(graph, compiled if called is None else called)
 
     def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
@@ -133,7 +164,8 @@ class GraphCompiler:
             if compiled is None:
                 return sized
         else:
-            compiled = self._compile_functional(graph, inputs, None, _tell_nobody)
+            inference = _Inference(self, inputs, self._settings.freezing, self._record)
+            compiled = _functional(graph, inputs, inference)
         if not self._settings.measured or not _is_functional():
             return compiled
         return MeasuredFunction(compiled, graph, lambda ours, eager: sized)
@@ -141,11 +173,11 @@ class GraphCompiler:
     def _compile_any_size(self, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
         """`graph` by programs for images of any size; None where these lack a kernel for a convolution."""
         graphs: list[ExplainedGraph] = []
-        inference = partial(self._compile_inference, freezing=self._settings.freezing, record=graphs.append)
+        inference = _Inference(self, inputs, self._settings.freezing, graphs.append)
         with warnings.catch_warnings():
             # Of what isn't used there is nothing to say.
             warnings.simplefilter("ignore")
-            compiled = _functional(graph, inputs, partial(inference, given=inputs, key=None))
+            compiled = _functional(graph, inputs, inference)
         parts = [part for explained in graphs for part in explained.parts]
         is_all = parts and not any(explained.rejections for explained in graphs)
         if not is_all or any(each.algorithm is None for part in parts for each in part.convolutions):
@@ -219,50 +251,39 @@ class GraphCompiler:
                 return None
             program, decisions = loaded
             self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
-            return self._one_program(kept, program, inputs, partial(self._compile_changing, graph))
+            whole = _WholeProgram(kept, program)
+            return self._whole_graph(whole, inputs, partial(self._compile_changing, graph))
 
-    def _one_program(
+    def _whole_graph(
         self,
-        kept: KeptGraph,
-        program: LoadedProgram,
+        whole: _WholeProgram,
         inputs: Sequence[Any],
         compile_graph: Callable[[Sequence[Any]], Function],
-    ) -> OneProgram:
-        """A graph as `program`, which holds some of `inputs`; when it doesn't, what `compile_graph` makes."""
+    ) -> WholeGraph:
+        """A graph as its program, which holds some of `inputs`.
+
+        When these change, it is what `compile_graph` makes of those that it is given.
+        """
+        kept, program = whole
         signature = kept.signature(part_device(inputs[0].device, self._settings.target).torch)
         weights = {number: inputs[number] for number in kept.weights}
-        return OneProgram(callable_part(program, signature, kept.fixed), kept.outputs, weights, compile_graph)
+        return WholeGraph(callable_part(program, signature, kept.fixed), kept.outputs, weights, compile_graph)
 
     def _compile_changing(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, which torch traced and was told of before, with weights that may change."""
-        inference = partial(self._compile_inference, freezing=False, record=lambda explained: None)
+        inference = _Inference(self, inputs, freezing=False, record=lambda explained: None)
         with tracing(TracingContext(FakeTensorMode())):
-            return _functional(graph, inputs, partial(inference, given=inputs, key=None))
+            return _functional(graph, inputs, inference)
 
-    def _compile_functional(
-        self,
-        graph: GraphModule,
-        inputs: Sequence[Any],
-        key: str | None,
-        tell: _TellOneProgram,
-    ) -> Function:
-        """`graph` as AOTAutograd has it called; `tell` is told of the program that it is, if it is one."""
-        inference = partial(self._compile_inference, freezing=self._settings.freezing, record=self._record)
-        return _functional(graph, inputs, partial(inference, given=inputs, key=key, tell=tell))
+    def compile_inference(
+        self, graph: GraphModule, inputs: Sequence[Any], inference: _Inference
+    ) -> tuple[Function, _WholeProgram | None]:
+        """`graph`, functional, as a function of the list of its arguments, and the program that it is, if any.
 
-    def _compile_inference(
-        self,
-        graph: GraphModule,
-        inputs: Sequence[Any],
-        *,
-        given: Sequence[Any],
-        key: str | None,
-        freezing: bool,
-        record: _Record,
-        tell: _TellOneProgram = _tell_nobody,
-    ) -> Function:
-        settings = self._settings
-        fixed = _fixed_arguments(graph, inputs, given)
+        `inputs` are what it was traced on.
+        """
+        settings, freezing, key = self._settings, inference.freezing, inference.key
+        fixed = _fixed_arguments(graph, inputs, inference.given)
         # Torch counts no writes to those that were made in inference mode.
         weights = {name: weight for name, weight in fixed.items() if not weight.is_inference()}
         if freezing and len(weights) < len(fixed):
@@ -278,13 +299,12 @@ class GraphCompiler:
                 freezing,
                 compiler.is_kept,
             )
-            linked: list[LoadedProgram] = []
-            function = self._link(division, compiler, "inference", freezing, record, linked.append)
+            function, programs = self._link(division, compiler, "inference", freezing, inference.record)
+            kept = None
             if key is not None:
-                kept = attempt(lambda: self._keep(key, division, compiler, weights, given))
-                if kept is not None and linked:
-                    tell(kept, linked[0])
-            return function
+                kept = attempt(lambda: self._keep(key, division, compiler, weights, inference.given))
+            whole = _WholeProgram(kept, programs[0]) if kept is not None and programs else None
+            return function, whole
 
     def _keep(
         self,
@@ -339,7 +359,7 @@ class GraphCompiler:
             )
             if is_eager:
                 write_in_place(division.graph.graph)
-            return self._link(division, compiler, kind, self._settings.freezing, record)
+            return self._link(division, compiler, kind, self._settings.freezing, record).function
 
     def _link(
         self,
@@ -348,10 +368,10 @@ class GraphCompiler:
         kind: GraphKind,
         freezing: bool,
         record: _Record,
-        tell: Callable[[LoadedProgram], None] = lambda program: None,
-    ) -> Function:
-        """The graph of `division` with its submodules compiled; `tell` is told of their programs."""
+    ) -> _Linked:
+        """The graph of `division` with its submodules compiled."""
         fallback = self._fallback(kind)
+        programs: list[LoadedProgram] = []
         explained: list[ExplainedPart] = []
         rejections = list(division.rejections)
         for part in division.parts:
@@ -367,14 +387,14 @@ class GraphCompiler:
                 function = left()
             else:
                 function = Contained(compiled, left, f"left to {fallback}: a part of the model")
-                tell(compiled.program)
+                programs.append(compiled.program)
             setattr(division.graph, part.name, Call(function))
         for name in division.rest:
             graph_of_rest = division.graph.get_submodule(name)
             assert isinstance(graph_of_rest, GraphModule)
             setattr(division.graph, name, Call(compile_rest(graph_of_rest, fallback)))
         self._report(record, kind, explained, rejections)
-        return boxed(division.graph)
+        return _Linked(boxed(division.graph), programs)
 
     def _report(
         self,

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import fallback, graph_compiler, one_program, training_division
+from iree.winograd.torch_compile import fallback, graph_compiler, training_division, whole_graph
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
-from iree.winograd.torch_compile.one_program import OneProgram
 from iree.winograd.torch_compile.sized_function import SizedFunction
+from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import UNIT_ROUNDOFF, BesselNetwork, Network, check, compiled
 
 from benchmarks.failing_steps import CALLING, COMPILING, SAVING_TIME, Step, fail, step_name
@@ -78,7 +78,7 @@ def test_a_part_that_fails_when_it_is_called_is_left_to_the_fallback(
     images: torch.Tensor, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:
     """Called as one of several: that it is the only one must not matter."""
-    monkeypatch.setattr(graph_compiler.GraphCompiler, "_one_program", fail)
+    monkeypatch.setattr(graph_compiler.GraphCompiler, "_whole_graph", fail)
     model = small_network()
     function = compiled(model, fallback="eager", cache=False)
     assert results_and_warnings(model, function, images) == []
@@ -95,13 +95,13 @@ def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
     check(model, compiled(model, cache_folder=tmp_path), images)
     torch._dynamo.reset()
     function = compiled(model, cache_folder=tmp_path)
-    monkeypatch.setattr(OneProgram, "__call__", fail)
+    monkeypatch.setattr(WholeGraph, "__call__", fail)
     (message,) = results_and_warnings(model, function, images)
     assert "out of luck" in message
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("step", [(one_program, "WeightState"), (one_program.OneProgram, "_compile_anew")])
+@pytest.mark.parametrize("step", [(whole_graph, "WeightState"), (whole_graph.WholeGraph, "_compile_anew")])
 def test_a_kept_graph_that_cannot_take_its_weights_runs_otherwise(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:

@@ -11,7 +11,7 @@ from iree.winograd.torch_compile.contained import PASSED_ON, Function
 from iree.winograd.torch_compile.loaded_part import WeightState
 
 
-class OneProgram:
+class WholeGraph:
     """A graph as a call of `part` on its inputs, whose results numbered `outputs` are the graph's outputs.
 
     `held` are the inputs, by number, that the program holds. When they change, or the program fails, the

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.torch_compile.contained import Function
-from iree.winograd.torch_compile.one_program import OneProgram
+from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import check, compiled
 
 
@@ -34,7 +34,7 @@ def test_a_program_is_left_for_good_when_weights_change() -> None:
     image, weight = torch.arange(4.0), torch.full((4,), 2.0)
     part = Part(weight)
     left = weakref.ref(part)
-    function = OneProgram(part, (1,), {1: weight}, compiled_anew)
+    function = WholeGraph(part, (1,), {1: weight}, compiled_anew)
     del part
     assert torch.equal(function(image, weight)[0], 2 * image)
     with torch.no_grad():
@@ -47,14 +47,14 @@ def test_a_program_is_left_for_good_when_weights_change() -> None:
 def test_a_graph_is_called_so_whether_it_is_kept_or_not(
     images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    called: list[OneProgram] = []
-    of_graph = OneProgram.__call__
+    called: list[WholeGraph] = []
+    of_graph = WholeGraph.__call__
 
-    def call(function: OneProgram, *arguments: Any) -> Any:
+    def call(function: WholeGraph, *arguments: Any) -> Any:
         called.append(function)
         return of_graph(function, *arguments)
 
-    monkeypatch.setattr(OneProgram, "__call__", call)
+    monkeypatch.setattr(WholeGraph, "__call__", call)
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU())
     for settings in ({"cache": False}, {"cache_folder": tmp_path}):
         torch._dynamo.reset()
@@ -71,7 +71,7 @@ def test_what_fails_either_way_is_tried_again() -> None:
     def fail(*arguments: Any) -> Any:
         raise MemoryError
 
-    function = OneProgram(part, (1,), {1: weight}, lambda arguments: fail)
+    function = WholeGraph(part, (1,), {1: weight}, lambda arguments: fail)
     part.fails = True
     with pytest.raises(MemoryError):
         function(image, weight)
@@ -83,5 +83,5 @@ def test_a_program_that_fails_is_left() -> None:
     image, weight = torch.arange(4.0), torch.full((4,), 2.0)
     part = Part(weight)
     part.fails = True
-    function = OneProgram(part, (1,), {1: weight}, compiled_anew)
+    function = WholeGraph(part, (1,), {1: weight}, compiled_anew)
     assert torch.equal(function(image, weight)[0], 2 * image)
