@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterable
 from ctypes import (
     POINTER,
     Structure,
@@ -26,6 +27,8 @@ _NOT_FOUND = 500
 """CUDA_ERROR_NOT_FOUND."""
 _PROGRAMMATIC = 1
 """CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC and CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC."""
+_RELAXED = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED."""
 _DEVICE_MEMORY = 2
 """CU_MEMORYTYPE_DEVICE."""
 
@@ -98,6 +101,7 @@ NodeParameters = KernelParameters | FillParameters | CopyParameters
 
 _FUNCTIONS = (
     "cuCtxGetCurrent",
+    "cuCtxSynchronize",
     "cuFuncSetAttribute",
     "cuGetErrorName",
     "cuGraphAddKernelNode",
@@ -111,10 +115,16 @@ _FUNCTIONS = (
     "cuGraphExecMemsetNodeSetParams",
     "cuGraphInstantiateWithFlags",
     "cuGraphLaunch",
+    "cuLaunchKernel",
+    "cuMemcpyDtoDAsync_v2",
+    "cuMemsetD16Async",
+    "cuMemsetD32Async",
+    "cuMemsetD8Async",
     "cuModuleGetFunction",
     "cuModuleGetGlobal_v2",
     "cuModuleLoadData",
     "cuModuleUnload",
+    "cuThreadExchangeStreamCaptureMode",
 )
 
 
@@ -150,9 +160,19 @@ class CudaDriver:
         self._call("cuModuleLoadData", byref(module), c_char_p(image))
         return module
 
-    def unload(self, module: c_void_p) -> None:
-        """Frees what `load` returned."""
-        self._call("cuModuleUnload", module)
+    def unload(self, modules: Iterable[c_void_p]) -> None:
+        """Frees what `load` returned, when all that was queued on the device is done, maybe by its kernels.
+
+        Where this thread captures a graph, that isn't spoilt.
+        """
+        mode = c_int(_RELAXED)
+        self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
+        try:
+            self._call("cuCtxSynchronize")
+            for module in modules:
+                self._call("cuModuleUnload", module)
+        finally:
+            self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
     def has_variable(self, module: c_void_p, name: str) -> bool:
         """Whether a module has a variable of this name."""
@@ -211,6 +231,36 @@ class CudaDriver:
             self._call("cuGraphExecMemsetNodeSetParams", executable, node, byref(parameters), self._context())
         else:
             self._call("cuGraphExecMemcpyNodeSetParams", executable, node, byref(parameters), self._context())
+
+    def queue(self, parameters: NodeParameters, stream: int) -> None:
+        """Queues what a node with these parameters does behind what `stream` has to do."""
+        if isinstance(parameters, KernelParameters):
+            sizes = (*parameters.workgroups, *parameters.threads, parameters.shared_bytes)
+            arguments = (parameters.operands, c_void_p())
+            self._call(
+                "cuLaunchKernel",
+                c_void_p(parameters.function),
+                *map(c_uint, sizes),
+                c_void_p(stream),
+                *arguments,
+            )
+        elif isinstance(parameters, FillParameters):
+            # The driver takes numbers of the type of an element, which all are passed as.
+            self._call(
+                f"cuMemsetD{8 * parameters.element_bytes}Async",
+                c_ulonglong(parameters.target),
+                c_uint(parameters.value),
+                c_size_t(parameters.width),
+                c_void_p(stream),
+            )
+        else:
+            self._call(
+                "cuMemcpyDtoDAsync_v2",
+                c_ulonglong(parameters.target.device),
+                c_ulonglong(parameters.source.device),
+                c_size_t(parameters.width),
+                c_void_p(stream),
+            )
 
     def launch(self, executable: c_void_p, stream: int) -> None:
         """Queues a graph behind what `stream` has to do, and behind earlier launches of the same graph."""

@@ -9,6 +9,12 @@ and Swin-T took 15 % longer. So no kernel asks.
 
 What a kernel does first may come before it waits if it reads and writes no memory: it finds addresses, and
 asks for its filters to be brought to the second cache.
+
+LLVM loads what a kernel only reads by `ld.global.nc`. It is for memory that nobody writes while the kernel
+runs (CUDA C++ Programming Guide, "Read-Only Data Cache Load Function"), and PTX's memory consistency model
+leaves it out, as it does textures ("Scope and applicability of the model"). But the kernel before writes when
+this one has begun. That the writes are seen behind `griddepcontrol.wait` is promised of other loads only:
+kernels that wait have these.
 """
 
 from __future__ import annotations
@@ -34,6 +40,7 @@ _HARMLESS = re.compile(
     rb"|\n" % _COMPUTING
 )
 """A line that reads and writes no memory, and that the next one is behind."""
+_NON_COHERENT, _COHERENT = b"\tld.global.nc.", b"\tld.global."
 _PREFETCH = b"\tprefetch.global."
 _VARIABLE = f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode()
 _WAIT = b"\tgriddepcontrol.wait;\n"
@@ -41,6 +48,8 @@ _WAIT = b"\tgriddepcontrol.wait;\n"
 
 def with_waits(text: bytes) -> bytes:
     """The PTX of a module whose kernels wait for those that they depend on before they read or write memory.
+
+    They load what these may have written by loads that see it.
 
     `text` as it is where its GPU has no such instructions, or not all kernels in it are found.
     """
@@ -53,7 +62,7 @@ def with_waits(text: bytes) -> bytes:
         place = _wait_place(text, body.end())
         parts += text[done:place], _WAIT
         done = place
-    waiting = b"".join([*parts, text[done:]])
+    waiting = b"".join([*parts, text[done:]]).replace(_NON_COHERENT, _COHERENT)
     marked, count = _ADDRESS_SIZE.subn(lambda found: found[0] + _VARIABLE, waiting, count=1)
     return marked if count else text
 

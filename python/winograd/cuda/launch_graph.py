@@ -47,16 +47,15 @@ class LaunchGraph:
         self._addresses = {Memory("constant", number): each for number, each in enumerate(constants)}
         self._addresses.update(zip(moving, addresses, strict=True))
         self._modules: list[c_void_p] = []
-        self._graph = driver.graph()
         try:
-            nodes = list(self._add(launches, self._load(binaries)))
-            self._executable = driver.instantiate(self._graph)
+            built = self._build(launches, self._load(binaries))
         except BaseException:
-            _free(driver, self._graph, None, self._modules)
+            _unload(driver, self._modules)
             raise
+        self._graph, self._executable, self._nodes = built
         self._users: dict[Memory, list[_Node]] = {}
         """The nodes that name each memory."""
-        for node in nodes:
+        for node in self._nodes:
             for memory in {place.memory for place in _places(node.command)}:
                 self._users.setdefault(memory, []).append(node)
         # When the process ends, the driver may be gone.
@@ -70,6 +69,17 @@ class LaunchGraph:
         if addresses != self._last:
             self._move(addresses)
         self._driver.launch(self._executable, stream)
+
+    def queue(self, addresses: tuple[int, ...], stream: int) -> None:
+        """Queue the commands one by one: where `stream` is captured for a graph of the caller's.
+
+        The graph would have to stay for the caller's, and as it is: the next launch moves memory again.
+        """
+        self._addresses.update(zip(self._moving, addresses, strict=True))
+        self._last = (0,) * len(addresses)
+        for node in self._nodes:
+            node.place(self._addresses)
+            self._driver.queue(node.parameters, stream)
 
     def _move(self, addresses: tuple[int, ...]) -> None:
         """Tell the nodes of memory that moved. Launches that were queued keep what they were queued with."""
@@ -101,7 +111,28 @@ class LaunchGraph:
                 found[kernel.name] = _Function(kernel, handle, wait[kernel.module])
         return found
 
-    def _add(self, launches: LaunchList, functions: Mapping[str, _Function]) -> Iterator[_Node]:
+    def _build(
+        self, launches: LaunchList, functions: Mapping[str, _Function]
+    ) -> tuple[c_void_p, c_void_p, Sequence[_Node]]:
+        """The graph, what launches it, and its nodes.
+
+        Where CUDA refuses it, kernels are launched when those before have ended.
+        """
+        graph = self._driver.graph()
+        try:
+            nodes = list(self._add(graph, launches, functions))
+            return graph, self._driver.instantiate(graph), nodes
+        except BaseException as error:
+            with suppress(CudaError):
+                self._driver.destroy(graph, None)
+            if not isinstance(error, CudaError) or not any(each.waits for each in functions.values()):
+                raise
+        behind = {name: replace(function, waits=False) for name, function in functions.items()}
+        return self._build(launches, behind)
+
+    def _add(
+        self, graph: c_void_p, launches: LaunchList, functions: Mapping[str, _Function]
+    ) -> Iterator[_Node]:
         """The nodes of the graph, one behind the other.
 
         Commands of a stage could run side by side, but take longer so: those of Inception-v3 895 us in place
@@ -109,19 +140,21 @@ class LaunchGraph:
         """
         before: _Node | None = None
         for command in chain.from_iterable(launches.stages):
-            before = self._add_node(command, functions, before)
+            before = self._add_node(graph, command, functions, before)
             yield before
 
-    def _add_node(self, command: Command, functions: Mapping[str, _Function], before: _Node | None) -> _Node:
+    def _add_node(
+        self, graph: c_void_p, command: Command, functions: Mapping[str, _Function], before: _Node | None
+    ) -> _Node:
         node = _node(command, functions)
         node.place(self._addresses)
         # Who waits for the end of a kernel waits for all that this has waited for.
         is_early = before is not None and before.is_kernel and node.waits
         handle = self._driver.add(
-            self._graph, None if is_early or before is None else before.handle, node.parameters
+            graph, None if is_early or before is None else before.handle, node.parameters
         )
         if is_early and before is not None:
-            self._driver.launch_early(self._graph, before.handle, handle)
+            self._driver.launch_early(graph, before.handle, handle)
         return replace(node, handle=handle)
 
 
@@ -205,10 +238,14 @@ def _node(command: Command, functions: Mapping[str, _Function]) -> _Node:
             )
 
 
-def _free(
-    driver: CudaDriver, graph: c_void_p, executable: c_void_p | None, modules: Sequence[c_void_p]
-) -> None:
+def _free(driver: CudaDriver, graph: c_void_p, executable: c_void_p, modules: Sequence[c_void_p]) -> None:
     with suppress(CudaError):
         driver.destroy(graph, executable)
-        for module in modules:
-            driver.unload(module)
+    _unload(driver, modules)
+
+
+def _unload(driver: CudaDriver, modules: Sequence[c_void_p]) -> None:
+    """Those that can't be freed, as while something is captured, stay."""
+    if modules:
+        with suppress(CudaError):
+            driver.unload(modules)

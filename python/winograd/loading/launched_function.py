@@ -51,7 +51,8 @@ class LaunchedFunction:
 
     A call queues all kernels behind what torch's current stream has to do, and returns at once, as operators
     of torch's do. Results, `result_orders` of dimensions of which are as they lie in memory, and what lives
-    between kernels are memory of torch's.
+    between kernels are memory of torch's. A CUDA graph that a caller captures has the kernels in it; for the
+    first call, which loads them, it can't be captured.
 
     Where CUDA can't make a graph of the kernels `fail` is told why, and returns what is called instead.
     """
@@ -106,9 +107,16 @@ class LaunchedFunction:
         addresses = (*map(_ADDRESS, taken), *map(_ADDRESS, blocks))
         stream = torch._C._cuda_getCurrentRawStream(self._index)
         with self._lock:
+            # CUDA must not be asked for memory, as that of a graph, while it captures one.
+            is_captured = torch.cuda.is_current_stream_capturing()
             if self._graph is None:
+                if is_captured:
+                    raise CallError("a CUDA graph is captured of a model's first call: call it once before")
                 self._graph = self._make_graph(addresses)
-            self._graph.launch(addresses, stream)
+            if is_captured:
+                self._graph.queue(addresses, stream)
+            else:
+                self._graph.launch(addresses, stream)
         if len(self._results) == 1:
             return self._results[0].tensor(taken, blocks)
         results: list[torch.Tensor] = []

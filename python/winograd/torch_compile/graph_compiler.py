@@ -278,7 +278,7 @@ class GraphCompiler:
     def compile_inference(
         self, graph: GraphModule, inputs: Sequence[Any], inference: _Inference
     ) -> tuple[Function, _WholeProgram | None]:
-        """`graph`, functional, as a function of the list of its arguments, and the program that it is, if any.
+        """`graph`, functional, as a function of the list of its arguments, and its program if it is one.
 
         `inputs` are what it was traced on.
         """

@@ -73,6 +73,33 @@ class HostDriver:
     def _ctx_get_current(self, context: Any) -> None:
         context._obj.value = 1
 
+    def _ctx_synchronize(self) -> None:
+        """All is done when a call returns."""
+
+    def _thread_exchange_stream_capture_mode(self, mode: Any) -> None:
+        """Nothing is captured."""
+
+    def _launch_kernel(self, function: c_void_p, *rest: Any) -> None:
+        *sizes, shared_bytes, stream, operands, _ = rest
+        numbers = [each.value for each in sizes]
+        workgroups, threads = (c_uint * 3)(*numbers[:3]), (c_uint * 3)(*numbers[3:])
+        parameters = KernelParameters(function, workgroups, threads, shared_bytes.value, operands)
+        self.streams.append(stream.value or 0)
+        self._kernel_run(parameters)()
+
+    def _memset_d32_async(self, target: Any, value: Any, width: Any, stream: Any) -> None:
+        self.streams.append(stream.value or 0)
+        _move(target.value, value.value.to_bytes(4, "little") * width.value, 4 * width.value)
+
+    def _memcpy_dto_d_async_v2(self, target: Any, source: Any, length: Any, stream: Any) -> None:
+        self.streams.append(stream.value or 0)
+        _move(target.value, source.value, length.value)
+
+    def _memset_d8_async(self, *arguments: Any) -> None:
+        raise NotImplementedError
+
+    _memset_d16_async = _memset_d8_async
+
     def _module_load_data(self, module: Any, image: c_char_p) -> None:
         assert image.value
         module._obj.value = 1

@@ -235,7 +235,9 @@ def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence
         b"\t.reg .b64 %rd<2>;\n\tmov.u32 %r1, %tid.x;\n\t// begin inline asm\n\tprefetch.global.L2 [%rd1];\n"
     )
     asking = (text % b"sm_90").replace(b"\tret", ask + b"\tld.global.b32 %r2, [%rd1];\n" + ask + b"\tret")
-    assert with_waits(asking).count(ask + b"\tgriddepcontrol.wait;\n\tld.global") == 2
+    assert with_waits(asking).count(ask + b"\tgriddepcontrol.wait;\n\tld.global.b32") == 2
+    # Another kernel may have written it since this one began.
+    assert with_waits(asking.replace(b"ld.global", b"ld.global.nc")) == with_waits(asking)
     assert all(MARKER.encode() in image.content for binary in binaries for image in images(binary))
 
 
@@ -299,6 +301,8 @@ def test_graphs_are_freed(host: HostDriver, binaries: Sequence[bytes]) -> None:
     del graph
     gc.collect()
     assert host.freed == ["executable", "graph", "module"]
+    # Kernels that were launched may run.
+    assert host.calls.index("cuCtxSynchronize") < host.calls.index("cuModuleUnload")
 
 
 @pytest.mark.parametrize(
@@ -310,7 +314,34 @@ def test_failures_name_what_failed_and_free_the_rest(
     host.failing = failing
     with pytest.raises(CudaError, match=rf"{failing}: CUDA_ERROR_ILLEGAL_ADDRESS \(700\)"):
         make_graph(host, binaries, Call(array(1)))
-    assert host.freed[0] == "graph" and "executable" not in host.freed
+    assert host.calls.count("cuGraphCreate") == host.freed.count("graph") and "executable" not in host.freed
+    assert host.freed[-1:] == ["module"] * (failing != "cuModuleLoadData")
+
+
+def test_a_graph_that_cannot_be_made_with_early_launches_is_made_without(
+    host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    host.failing = "cuGraphAddDependencies_v2"
+    call = Call(array(2, 5))
+    graph = make_graph(host, binaries, call)
+    assert [len(node.early) for node in host.nodes.values()] == [0] * 5
+    graph.launch(call.addresses, stream=7)
+    np.testing.assert_array_equal(call.result, expected(array(2, 5)))
+
+
+def test_commands_are_queued_one_by_one_where_a_caller_captures(
+    host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    """The graph's own launches aren't changed by what was queued of other memory."""
+    first, second = Call(array(2, 5)), Call(array(-1, 4, 9))
+    graph = make_graph(host, binaries, first)
+    host.calls.clear()
+    graph.queue(second.addresses, stream=3)
+    assert not any("Graph" in each for each in host.calls)
+    np.testing.assert_array_equal(second.result, expected(array(-1, 4, 9)))
+    graph.launch(first.addresses, stream=7)
+    np.testing.assert_array_equal(first.result, expected(array(2, 5)))
+    assert host.streams == [3] * 5 + [7]
 
 
 def test_a_kernel_that_the_program_lacks_is_named(host: HostDriver, binaries: Sequence[bytes]) -> None:

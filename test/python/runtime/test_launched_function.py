@@ -1,6 +1,7 @@
 """Functions that are launched as graphs: layouts of arguments and results, and failures; on the host."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +34,7 @@ def place(kind: str, number: int, offset: int = 0) -> Place:
 def host(binaries: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> HostDriver:
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 5, raising=False)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     from iree.winograd.cuda.executable import kernels
 
     return HostDriver({kernels(binaries[0])[0].name: (3, add)})
@@ -128,6 +130,23 @@ def test_an_argument_that_kernels_write_to_is_copied(make_function: Make, host: 
         function = make_function([SUM], read_only=read_only)
         torch.testing.assert_close(function(argument, argument), 2 * torch.ones(SHAPE))
         torch.testing.assert_close(argument, torch.ones(SHAPE))
+
+
+def test_a_caller_captures_kernels_but_of_a_first_call(
+    make_function: Make, host: HostDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    function = make_function([SUM])
+    argument = torch.ones(SHAPE)
+    for is_captured in (True, False, True):
+        monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", partial(bool, is_captured))
+        host.calls.clear()
+        if is_captured and not host.streams:
+            with pytest.raises(CallError, match="first call: call it once before"):
+                function(argument, argument)
+            assert host.calls == []
+        else:
+            torch.testing.assert_close(function(argument, argument), 2 * argument)
+            assert ("cuGraphLaunch" in host.calls) != is_captured
 
 
 def test_kernels_are_launched_one_by_one_where_there_can_be_no_graph(

@@ -181,7 +181,7 @@ def test_arguments_live_as_long_as_they_are_used(vmfb: bytes, device: str) -> No
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc")
 def test_memory_between_arguments_and_results_is_kept() -> None:
-    """Whatever programs before have freed, and though a device without a cache has the C library keep less."""
+    """Whatever programs before have freed, and where a device without a cache gives memory back."""
     device = open_device("local-task", 2)
     views = [device.copy_from_host(np.ones(BUFFER_ALIGNMENT * size, np.uint8)) for size in range(1, 100)]
     del views

@@ -207,6 +207,28 @@ def test_calls_are_launched_as_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.matrix_units
+def test_a_caller_may_capture_a_cuda_graph() -> None:
+    """After a first call: its kernels are the graph's then, and calls beside it are as before."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 16, 3, stride=2)).eval().cuda()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend="winograd", dynamic=False, options={"measured": False})
+        images = [torch.randn(2, 3, 30, 36, device="cuda") for _ in range(3)]
+        expected = [compiled(image) for image in images]
+        given, graph = images[0].clone(), torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            captured = compiled(given)
+        for image, result in zip(images, expected, strict=True):
+            given.copy_(image)
+            graph.replay()
+            assert torch.equal(captured, result)
+            assert torch.equal(compiled(image), result)
+
+
+@pytest.mark.matrix_units
 def test_programs_are_called_on_tensors_of_the_gpu() -> None:
     """Which stay there; sizes that only a call knows are computed by way of the host."""
     torch.manual_seed(1)
