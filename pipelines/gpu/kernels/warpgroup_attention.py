@@ -3,7 +3,8 @@
 After Shah et al., FlashAttention-3 (NeurIPS 2024), without warps that copy alone: while matrix units multiply
 for one warpgroup, others find exponentials. Scores are sums of exact products in f32. Exponentials are
 rounded to half precision, their sums aren't: a thread has its scores as it has to hold the rows of the second
-product. Chunks of 16 bytes of queries, keys and values come to shared memory as they are in the device's.
+product. Chunks of 16 bytes of queries, keys and values come to shared memory as they are in the device's, all
+threads copying some. Barriers say of each stage's place that it is full, or empty again.
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ from iree.winograd.pipelines.gpu.device.memory import (
 )
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.device.warpgroup import (
+    BARRIER_BYTES,
     COPIED_BYTES,
     REDUCTION,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
+    Barrier,
     SharedBytes,
     WarpgroupSums,
     begin_products,
-    commit_copies,
     commit_products,
     held_pair,
     landed_sums,
     publish,
     settled_pairs,
     settled_sums,
-    wait_for_copies,
 )
 from iree.winograd.pipelines.gpu.schedules.attention import Chunks, WarpgroupAttentionSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
@@ -70,7 +71,7 @@ _LOG2_E = log2(np.e)
 class WarpgroupAttentionKernel(AttentionKernel):
     """A workgroup has 64 queries of a head for each warpgroup.
 
-    Keys and values of a block come to shared memory while those of the block before it are multiplied.
+    Keys and values of a block come to shared memory while those of the two before it are multiplied.
     """
 
     schedule: WarpgroupAttentionSchedule
@@ -170,6 +171,7 @@ class _Workgroup:
         self._of_queries = schedule.query_chunks(problem)
         self._of_keys, self._of_values = schedule.key_chunks(problem), schedule.value_chunks(problem)
         self._stages, self._stage_bytes = self._of_queries.bytes, schedule.stage_bytes(problem)
+        self._barriers = self._stages + schedule.stages * self._stage_bytes
         scores, mixtures, threads = problem.scores, problem.mixtures, schedule.threads
         self._queries = _CopiedRows.of(
             queries,
@@ -189,10 +191,10 @@ class _Workgroup:
             )
         )
         self._warpgroup = thread_id() // WARPGROUP_THREADS
-        lane, warp = thread_id() % WARP_THREADS, thread_id() // WARP_THREADS
-        self._row = self._first + warp * MATRIX_ROWS + lane // QUAD
+        self._lane, warp = thread_id() % WARP_THREADS, thread_id() // WARP_THREADS
+        self._row = self._first + warp * MATRIX_ROWS + self._lane // QUAD
         """The first of this thread's."""
-        self._column = lane % QUAD * PAIR
+        self._column = self._lane % QUAD * PAIR
 
     @property
     def _has_queries(self) -> Condition:
@@ -205,6 +207,9 @@ class _Workgroup:
     def emit(self) -> None:
         scores, keys = self._scores, self._schedule.keys
         self._clear_channels()
+        when(thread_id().less_than(1), self._initialize)
+        publish()
+        barrier()
         are_all = scores.rows % self._schedule.queries == 0
         self._queries.copy(self._first, self._shared, 0, are_all=are_all)
         self._copy_block(Index(0))
@@ -226,6 +231,25 @@ class _Workgroup:
 
     # Memory
 
+    def _initialize(self) -> None:
+        for place in range(self._schedule.stages):
+            self._full(Index(place)).initialize(arrivals=self._schedule.threads)
+            self._empty(Index(place)).initialize(arrivals=self._schedule.threads // WARP_THREADS)
+
+    def _full(self, place: Index) -> Barrier:
+        """That a stage has come to a place."""
+        return self._shared.barrier(place * BARRIER_BYTES + self._barriers)
+
+    def _empty(self, place: Index) -> Barrier:
+        """That all warps are done with it."""
+        behind = self._barriers + self._schedule.stages * BARRIER_BYTES
+        return self._shared.barrier(place * BARRIER_BYTES + behind)
+
+    def _position(self, first: Index) -> tuple[Index, Index]:
+        """The place of a block, and the parity of its turn there."""
+        number = first // self._schedule.keys
+        return number % self._schedule.stages, number // self._schedule.stages % 2
+
     def _clear_channels(self) -> None:
         """Zeros for the channels behind those of queries, and of keys in all stages."""
         first = self._scores.reduction // COPIED
@@ -244,33 +268,42 @@ class _Workgroup:
                         lambda offset=offset: self._shared.store(zeros, offset),  # type: ignore[misc]
                     )
 
-    def _place(self, first: Index) -> Index:
-        """Where the stage of a block is."""
-        number = first // self._schedule.keys % self._schedule.stages
-        return number * self._stage_bytes + self._stages
-
     def _copy_block(self, first: Index) -> None:
-        place, are_all = self._place(first), self._scores.columns % self._schedule.keys == 0
-        self._keys.copy(first, self._shared, place, are_all=are_all)
-        self._values.copy(first, self._shared, place + self._of_keys.bytes, are_all=are_all)
-        commit_copies()
+        """Begins to copy a block, as soon as that is not read any more whose place it takes."""
+        place, parity = self._position(first)
+        # In the first turn there is nothing to wait for.
+        self._empty(place).wait(parity ^ 1)
+        to, are_all = self._of_place(place), self._scores.columns % self._schedule.keys == 0
+        self._keys.copy(first, self._shared, to, are_all=are_all)
+        self._values.copy(first, self._shared, to + self._of_keys.bytes, are_all=are_all)
+        self._full(place).arrive_when_copied()
+
+    def _of_place(self, place: Index) -> Index:
+        return place * self._stage_bytes + self._stages
 
     def _add_copied(self, first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
         """Adds a block of so many keys that are on their way, and has the next one copied meanwhile."""
-        wait_for_copies()
-        publish()
-        # Nobody multiplies those of the block before any more, which the next ones take the place of.
-        barrier()
         following = first + self._schedule.keys
         when(following.less_than(self._scores.columns), lambda: self._copy_block(following))
+        place, parity = self._position(first)
+
+        def add() -> list[ir.Value]:
+            self._full(place).wait(parity)
+            # Copies write as threads do.
+            publish()
+            return self._add_block(first, count, self._of_place(place), values)
+
         # Warpgroups behind the last query help to copy alone.
-        return values_when(self._has_queries, lambda: self._add_block(first, count, values), values)
+        values = values_when(self._has_queries, add, values)
+        when(self._lane.less_than(1), self._empty(place).arrive)
+        return values
 
     # A block of keys
 
-    def _add_block(self, first: Index, count: int, values: Sequence[ir.Value]) -> list[ir.Value]:
+    def _add_block(
+        self, first: Index, count: int, place: Index, values: Sequence[ir.Value]
+    ) -> list[ir.Value]:
         largest, sums, results = list(values[:2]), list(values[2:4]), list(values[4:])
-        place = self._place(first)
         scores = self._existing(count, self._masked(first, self._scored(place, count)))
         scales = []
         for row in range(_ROWS):

@@ -12,6 +12,7 @@ from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import (
+    BARRIER_BYTES,
     COPIED_BYTES,
     REDUCTION,
     WARPGROUP_ROWS,
@@ -19,16 +20,23 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 )
 
 from .matrix import SPLIT_PRODUCTS
+from .warpgroup import STAGE_BARRIERS
+
+FEW_KEYS = 32
+"""Of a block."""
 
 
 @dataclass(frozen=True)
 class AttentionSchedule(ABC):
     """How a workgroup attends: some queries of a head, by blocks of keys."""
 
-    keys: ClassVar[int] = 32
-    """Of a block, whose scores a workgroup has at a time."""
     most_channels: ClassVar[int]
     """Of keys, and of values: a thread has registers for what it keeps of them."""
+
+    @property
+    def keys(self) -> int:
+        """Of a block, whose scores a workgroup has at a time."""
+        return FEW_KEYS
 
     @property
     @abstractmethod
@@ -60,7 +68,7 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
     """
 
     thread_queries: ClassVar[int] = 2
-    across: ClassVar[int] = AttentionSchedule.keys // QUAD
+    across: ClassVar[int] = FEW_KEYS // QUAD
     """Threads that share queries."""
     most_channels: ClassVar[int] = 128
     """What a thread sums, and the next keys."""
@@ -178,17 +186,22 @@ class Chunks:
 class WarpgroupAttentionSchedule(AttentionSchedule):
     """On NVIDIA's matrix units of sm_90a, of half precision: a warpgroup has 64 queries.
 
-    Keys and values of two blocks are in shared memory, and so are queries.
+    Keys and values of three blocks are in shared memory, and so are queries: one block is copied while
+    warpgroups are at two others, since some of them find exponentials while others multiply.
     """
 
-    keys: ClassVar[int] = 128
-    stages: ClassVar[int] = 2
+    stages: ClassVar[int] = 3
     most_channels: ClassVar[int] = 160
     """A thread has half as many results, beside half as many scores as there are keys."""
 
     warpgroups: int
+    block_keys: int
     resident: int = 1
     """Workgroups that a multiprocessor should have registers for."""
+
+    @property
+    def keys(self) -> int:
+        return self.block_keys
 
     @property
     def queries(self) -> int:
@@ -199,7 +212,8 @@ class WarpgroupAttentionSchedule(AttentionSchedule):
         return self.warpgroups * WARPGROUP_THREADS
 
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
-        return self.query_chunks(problem).bytes + self.stages * self.stage_bytes(problem)
+        stages = self.stages * (self.stage_bytes(problem) + STAGE_BARRIERS * BARRIER_BYTES)
+        return self.query_chunks(problem).bytes + stages
 
     def query_chunks(self, problem: AttentionProblem) -> Chunks:
         return Chunks(self.queries, _whole_chunks(problem.scores.reduction))

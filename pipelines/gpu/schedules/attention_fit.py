@@ -23,6 +23,10 @@ MOST_WARPGROUPS = 3
 """Of a workgroup."""
 FEW_CHANNELS = 64
 """Of heads for which so many warpgroups have registers."""
+_BLOCK_KEYS = 128
+"""Of a block by warpgroups."""
+_MOST_OF_BLOCKS = 80
+"""Channels of heads of which shared memory has three blocks of so many keys."""
 _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 MULTIPROCESSORS = 132
@@ -80,7 +84,8 @@ def _of_warpgroups(problem: AttentionProblem) -> list[WarpgroupAttentionSchedule
         """Of the multiprocessor that has most queries, how many warpgroups follow each other."""
         return ceil_div(schedule.workgroups(problem), MULTIPROCESSORS) * schedule.warpgroups
 
-    candidates = [WarpgroupAttentionSchedule(each) for each in range(most, 0, -1)]
+    keys = _BLOCK_KEYS if channels <= _MOST_OF_BLOCKS else _BLOCK_KEYS // 2
+    candidates = [WarpgroupAttentionSchedule(each, keys, max(1, most // each)) for each in range(most, 0, -1)]
     return sorted(candidates, key=busy)
 
 

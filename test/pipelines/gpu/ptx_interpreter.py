@@ -37,8 +37,13 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "s64": np.int64,
     "pred": np.bool_,
 }
-_TOGETHER = ("bar", "barrier", "ldmatrix", "mma", "shfl", "wgmma")
+_TOGETHER = ("await", "bar", "barrier", "ldmatrix", "mma", "shfl", "wgmma")
 """What all lanes of a warp do at once."""
+_WAITING = (
+    r"\{\s*\.reg \.pred\s+P1;\s*LAB_WAIT:\s*mbarrier\.try_wait\.parity\.shared\.b64 P1, (.*?), \d+;"
+    r"\s*@P1 bra\.uni DONE;\s*bra\.uni\s+LAB_WAIT;\s*DONE:\s*\}"
+)
+"""As LLVM writes that threads wait for a phase of a barrier in shared memory."""
 _COMPARISONS: Mapping[str, Callable[..., Array]] = {
     "lt": np.less,
     "le": np.less_equal,
@@ -90,6 +95,7 @@ class Kernel:
         found = re.search(rf"\.entry {name}\((.*?)\)\s*\.maxntid (\d+)(.*?)\{{", text, re.S)
         assert found is not None, name
         body = re.sub(r"//[^\n]*", "", text[found.end() : _end_of_block(text, found.end())])
+        body = re.sub(_WAITING, r"await.parity \1;", body)
         instructions: list[Instruction] = []
         labels = {}
         for statement in body.split(";"):
@@ -135,6 +141,7 @@ class _Workgroup:
     def __init__(self, kernel: Kernel, arguments: Sequence[Array], number: tuple[int, ...]) -> None:
         self.kernel, self.number = kernel, number
         self.shared = np.full(1 << 18, 0xFF, np.uint8)
+        self.phases: dict[int, _Phases] = {}
         self.buffers = [each.reshape(-1).view(np.uint8) for each in arguments]
         self.parameters = {name: (i + 1) * _GLOBAL_STEP for i, name in enumerate(kernel.parameters)}
 
@@ -142,12 +149,29 @@ class _Workgroup:
         warps = [_Warp(self, i) for i in range(self.kernel.threads // LANES)]
         running = [each.run() for each in warps]
         while running:
-            ended = [next(each, None) is None for each in running]
-            assert len(set(ended)) == 1, "some warps end where others wait"
-            if ended[0]:
+            places = {each: next(each, "end") for each in running}
+            while waiting := [each for each, place in places.items() if place == "phase"]:
+                arrivals = sum(each.arrivals for each in self.phases.values())
+                places.update({each: next(each, "end") for each in waiting})
+                arrived = sum(each.arrivals for each in self.phases.values()) > arrivals
+                assert arrived or set(places.values()) != {"phase"}, "all wait for each other"
+            assert len(set(places.values())) == 1, "some warps end where others wait"
+            if "end" in places.values():
                 return
             # The one that was last goes first.
             running.reverse()
+
+
+@dataclass
+class _Phases:
+    """Those of a barrier in shared memory, each of so many arrivals."""
+
+    expected: int
+    arrivals: int = 0
+
+    def are_past(self, parity: int) -> bool:
+        """Whether the last one of a parity has ended."""
+        return self.arrivals // self.expected % 2 != parity
 
 
 @dataclass
@@ -156,6 +180,8 @@ class _Warp:
     number: int
     registers: dict[str, Array] = field(default_factory=dict)
     copies: list[list[tuple[Array, Array, int]]] = field(default_factory=lambda: [[]])
+    arrivals: list[tuple[list[tuple[Array, Array, int]], int, int]] = field(default_factory=list)
+    """At barriers in shared memory, of so many lanes, once copies have come."""
     products: list[list[Callable[[], None]]] = field(default_factory=lambda: [[]])
     """Of the warp's warpgroup, those that aren't waited for, by groups."""
     sums: dict[str, Array] = field(default_factory=dict)
@@ -182,9 +208,26 @@ class _Warp:
                 places[active] = end
             elif name in ("bar", "barrier"):
                 assert active.all()
+                self.arrive()
                 yield "barrier"
+            elif name == "await":
+                assert active.all()
+                (place,) = set(self.address(instruction.operands[0]).tolist())
+                parity = int(self.value(instruction.operands[1], "u32")[0])
+                while not self.workgroup.phases[place].are_past(parity):
+                    self.arrive()
+                    yield "phase"
             else:
                 getattr(self, f"do_{name}")(instruction, active)
+        self.arrive()
+
+    def arrive(self) -> None:
+        """What was to arrive as soon as copies have come does so."""
+        for copies, place, lanes in self.arrivals:
+            for to, found, _ in copies:
+                self.workgroup.shared[to] = found
+            self.workgroup.phases[place].arrivals += lanes
+        self.arrivals = []
 
     def _next(self, places: Array) -> int:
         """Where lanes go on: those that are furthest behind, unless they wait for all others."""
@@ -419,7 +462,11 @@ class _Warp:
             memory[place[active][:, None] + (i * size + np.arange(size))] = bytes_[active]
 
     def do_cp(self, each: Instruction, active: Array) -> None:
-        if each.opcode[2] == "commit_group":
+        if each.opcode[2] == "mbarrier":
+            (place,) = set(self.address(each.operands[0])[active].tolist())
+            self.arrivals.append((self.copies.pop(), place, int(active.sum())))
+            self.copies.append([])
+        elif each.opcode[2] == "commit_group":
             self.copies.append([])
         elif each.opcode[2] == "wait_group":
             pending = int(each.operands[0])
@@ -484,6 +531,14 @@ class _Warp:
 
     def do_fence(self, each: Instruction, active: Array) -> None:
         """Nothing: what is written is seen at once."""
+
+    def do_mbarrier(self, each: Instruction, active: Array) -> None:
+        (place,) = set(self.address(each.operands[-1 if each.opcode[1] == "arrive" else 0])[active].tolist())
+        if each.opcode[1] == "init":
+            self.workgroup.phases[place] = _Phases(int(self.value(each.operands[1], "u32")[active][0]))
+        else:
+            assert each.opcode[1] == "arrive"
+            self.workgroup.phases[place].arrivals += int(active.sum())
 
     def do_wgmma(self, each: Instruction, active: Array) -> None:
         """Products of this warp's 16 rows of a warpgroup's, whose sums are no numbers until it waits."""
