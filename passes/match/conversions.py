@@ -43,12 +43,14 @@ def rounding_type(operation: ir.Operation) -> ir.Type | None:
 
 
 def rounded_type(
-    number: ir.Value, of_argument: Callable[[ir.Value], ir.Type | None] = lambda _: None
+    number: ir.Value,
+    of_argument: Callable[[ir.Value], ir.Type | None] = lambda _: None,
+    constant: Callable[[ir.Value], float | None] = scalar_constant,
 ) -> ir.Type | None:
     """The type of half precision that surely has an f32 number of a body; None where none has.
 
     It was rounded to that type, and what was done to it since chooses among such numbers or changes signs.
-    `of_argument` tells the type of an argument of the body.
+    `of_argument` tells the type of an argument of the body, `constant` the number that one is.
     """
     definition = defining_operation(number)
     if definition is None:
@@ -58,10 +60,10 @@ def rounded_type(
     if definition.name not in KEEPING_HALF:
         return None
     chosen = [operand for operand in definition.operands if operand.type == number.type]
-    constants = [constant for operand in chosen if (constant := scalar_constant(operand)) is not None]
-    types = {rounded_type(each, of_argument) for each in chosen if scalar_constant(each) is None}
+    numbers = [known for operand in chosen if (known := constant(operand)) is not None]
+    types = {rounded_type(each, of_argument, constant) for each in chosen if constant(each) is None}
     half = types.pop() if len(types) == 1 else None
-    return half if half is not None and holds(half, np.array(constants, np.float32)) else None
+    return half if half is not None and holds(half, np.array(numbers, np.float32)) else None
 
 
 def holds(half: ir.Type, numbers: Array) -> bool:

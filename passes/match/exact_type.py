@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import holds, rounded_type, widened_source
 from iree.winograd.passes.match.elements import constant_elements
 from iree.winograd.passes.match.elementwise import match_elementwise
@@ -76,11 +76,15 @@ def held_type(tensor: ir.Value) -> ir.Type | None:
     if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
         return None
     operands = dict(zip(elementwise.body.arguments, elementwise.inputs, strict=True))
-    return rounded_type(elementwise.yielded, lambda argument: _held_type_of(operands.get(argument)))
 
+    def held(argument: ir.Value) -> ir.Type | None:
+        return held_type(operands[argument]) if argument in operands else None
 
-def _held_type_of(tensor: ir.Value | None) -> ir.Type | None:
-    return None if tensor is None else held_type(tensor)
+    def constant(number: ir.Value) -> float | None:
+        # Bounds may be tensors of one element.
+        return uniform_constant(operands[number]) if number in operands else scalar_constant(number)
+
+    return rounded_type(elementwise.yielded, held, constant)
 
 
 def _is_maximum(operation: ir.Operation) -> bool:

@@ -127,8 +127,15 @@ def test_what_has_no_number_in_f16(gpu_target: str) -> None:
     ],
 )
 def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_path: Path) -> None:
-    """Of numbers that are split for as many bits there would be three products, and twice as many loads."""
-    model = Layers({"pointwise": (convolution(1024, 256, 1), (32, 1024, 14, 14))}).to(type_)
+    """Of numbers that are split for as many bits there would be three products, and twice as many loads.
+
+    Bounds of activations are numbers of half precision, too.
+    """
+
+    def bounded() -> nn.Module:
+        return nn.Sequential(nn.ReLU6(), nn.Conv2d(1024, 256, 1))
+
+    model = Layers({"pointwise": (bounded, (32, 1024, 14, 14))}).to(type_)
     inputs = [torch.randn(32, 1024, 14, 14).to(type_)]
     report = tmp_path / "report.json"
     imported = iree.winograd.import_torch(model, *inputs)
