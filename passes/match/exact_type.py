@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import holds, rounded_type, widened_source
@@ -11,6 +12,7 @@ from iree.winograd.passes.match.elementwise import match_elementwise
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.resampling import Resampling, match_resampling
 
 _MOVING = (
     "linalg.transpose",
@@ -69,12 +71,18 @@ def held_type(tensor: ir.Value) -> ir.Type | None:
         return held_type(definition.operands[0])
     if definition.name == "tensor.pad":
         return _held_type_of_padded(definition)
+    if definition.name == ops.OutputTransformOp.OPERATION_NAME:
+        *_, end = ops.OutputTransformOp(definition).body.operations
+        return rounded_type(end.operation.operands[0])
     if definition.name == "tensor.concat":
         types = {held_type(operand) for operand in definition.operands}
         return types.pop() if len(types) == 1 else None
     elementwise = match_elementwise(definition)
     if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
         return None
+    resampling = match_resampling(definition)
+    if isinstance(resampling, Resampling) and all(axis.taps == 1 for axis in resampling.axes.values()):
+        return held_type(resampling.source)
     operands = dict(zip(elementwise.body.arguments, elementwise.inputs, strict=True))
 
     def held(argument: ir.Value) -> ir.Type | None:

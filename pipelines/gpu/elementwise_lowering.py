@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
@@ -28,6 +28,8 @@ class ElementwiseLowering:
     """In the order of the kernel's operands."""
     result: ir.Value
     """The operation's."""
+    half: ir.Type | None = None
+    """The type of half precision that it is stored in; None for its own."""
 
     @staticmethod
     def of(operation: SpreadElementwise | Rearranged) -> ElementwiseLowering:
@@ -35,7 +37,7 @@ class ElementwiseLowering:
             found = operation.rearrangement
             extents = tuple(ir.RankedTensorType(found.result.type).shape)
             copied = ElementwiseKernel(extents, (SpreadOperand(None, found.places),), None)
-            return ElementwiseLowering(copied, (found.source,), found.result)
+            return ElementwiseLowering(copied, (found.source,), found.result, operation.half)
         result = operation.elementwise.result
         extents = tuple(ir.RankedTensorType(result.type).shape)
         operands = [_operand(each, extents) for each in operation.operands]
@@ -51,6 +53,8 @@ class ElementwiseLowering:
             for value, operand in zip(self.values, kernel.operands, strict=True)
         ]
         result = TensorArgument.of(self.result, by_quads=True)
+        if self.half is not None:
+            result = replace(result, element=str(self.half))
         return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result)
 
 

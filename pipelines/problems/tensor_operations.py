@@ -179,6 +179,8 @@ class Rearranged:
     """The elements of a tensor in another order, of static sizes."""
 
     rearrangement: Rearrangement
+    half: ir.Type | None = None
+    """The type of half precision that all of them have, and are stored in; None for that of the program."""
 
 
 @dataclass(frozen=True)

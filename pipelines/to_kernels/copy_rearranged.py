@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.navigation import only_user, transforms, walk
 from iree.winograd.passes.match.rearrangement import (
     MOVES,
@@ -36,7 +41,7 @@ class CopyRearranged:
     where it was. Rewritten is what is f32, of static sizes, copied twice or more, and keeps quads together;
     what elementwise operations read `winograd-lower-elementwise` has read in place. So are images of 2^17
     elements or more that are enlarged by repeating pixels, of which IREE reads and writes single elements,
-    where kernels read them.
+    where kernels read them. On CUDA numbers of half precision are copied as such.
 
         %a = linalg.transpose ins(%x : tensor<32x32x32x64xf32>) permutation = [0, 3, 1, 2]
         %e = tensor.expand_shape %a : tensor<32x64x32x32xf32> into tensor<32x64x16x2x16x2xf32>
@@ -62,7 +67,7 @@ class CopyRearranged:
         rewrite_each(
             "rearrangement",
             _copied_often(module, backend),
-            lambda each: _copy(each, lowering),
+            lambda each: _copy(each, lowering, in_half=backend.iree_code.converts_half),
             operation_of=lambda each: each.operations[0],
         )
 
@@ -90,12 +95,25 @@ def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]
     return found
 
 
-def _copy(rearrangement: Rearrangement, lowering: Lowering) -> None:
+def _copy(rearrangement: Rearrangement, lowering: Lowering, *, in_half: bool) -> None:
     last = rearrangement.operations[0]
+    half = held_type(rearrangement.result) if in_half else None
     with last.location, ir.InsertionPoint(last):
-        copied = lowering.compute(Rearranged(rearrangement))
+        if half is not None:
+            rearrangement = replace(rearrangement, source=_source_in(half, rearrangement))
+        copied = lowering.compute(Rearranged(rearrangement, half))
+        if half is not None:
+            copied = converted(copied, ir.F32Type.get())
     rearrangement.result.replace_all_uses_with(copied)
     erase_if_unused([last])
+
+
+def _source_in(half: ir.Type, rearrangement: Rearrangement) -> ir.Value:
+    """The source in half precision, if it is so, or whatever makes it may round it for this alone."""
+    source = rearrangement.source
+    if (narrow := widened_source(source)) is not None:
+        return narrow
+    return converted(source, half) if only_user(source) in rearrangement.operations else source
 
 
 def _is_read_by_kernels(result: ir.Value) -> bool:

@@ -122,3 +122,34 @@ func.func @repeated(%m: tensor<1x8192x16xf32>) -> (tensor<1x32768x16xf32>, tenso
   } -> tensor<2x64x2x64x2x16xf32>
   return %v, %s : tensor<1x32768x16xf32>, tensor<2x64x2x64x2x16xf32>
 }
+
+// -----
+
+#hopper = #hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_90a", features = "+ptx80", wgp = <compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 232448, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
+util.global private @device = #hal.device.target<"cuda", [#hopper]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// On CUDA what was rounded is copied in half precision.
+// CHECK-LABEL: func.func @half
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%[[X]] : tensor<2x64x64x16xf32>) outs(%{{.*}} : tensor<2x64x64x16xf16>)
+// CHECK: %[[D:.*]] = flow.dispatch @winograd_rearranged_2x64x2x64x2x16::{{.*}}(%[[N]]) : (tensor<2x64x64x16xf16>) -> tensor<2x64x2x64x2x16xf16>
+// CHECK: linalg.generic {{.*}} ins(%[[D]]
+// CHECK: arith.extf
+func.func @half(%m: tensor<1x8192x16xf32>) -> tensor<1x32768x16xf32> {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    %w = arith.extf %h : f16 to f32
+    vector.yield %w : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x8192x16xf32>) -> tensor<2x64x64x16xf32>
+  %e = tensor.empty() : tensor<2x64x2x64x2x16xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, h, i, w, j, c) -> (n, h, w, c)>, affine_map<(n, h, i, w, j, c) -> (n, h, i, w, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<2x64x64x16xf32>) outs(%e : tensor<2x64x2x64x2x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<2x64x2x64x2x16xf32>
+  %c = tensor.collapse_shape %r [[0], [1, 2], [3, 4], [5]] : tensor<2x64x2x64x2x16xf32> into tensor<2x128x128x16xf32>
+  %v = "winograd.input_transform"(%c) {decomposition = #direct, groups = 1 : i64, padding_high = array<i64: 0, 0>, padding_low = array<i64: 0, 0>} : (tensor<2x128x128x16xf32>) -> tensor<1x32768x16xf32>
+  return %v : tensor<1x32768x16xf32>
+}

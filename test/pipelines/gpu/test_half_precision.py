@@ -119,6 +119,12 @@ def test_what_has_no_number_in_f16(gpu_target: str) -> None:
     expect_infinity_beyond(torch.float16, smallest=2.0**-20, target=gpu_target)
 
 
+def enlarged() -> nn.Module:
+    """An image that is enlarged between convolutions."""
+    convolutions = nn.Conv2d(512, 512, 1), nn.Conv2d(512, 512, 3, padding=1)
+    return nn.Sequential(convolutions[0], nn.Upsample(scale_factor=2), convolutions[1])
+
+
 @pytest.mark.parametrize(
     ("target", "type_"),
     [
@@ -129,19 +135,23 @@ def test_what_has_no_number_in_f16(gpu_target: str) -> None:
 def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_path: Path) -> None:
     """Of numbers that are split for as many bits there would be three products, and twice as many loads.
 
-    Bounds of activations are numbers of half precision, too.
+    Bounds of activations are numbers of half precision, too, and so are pixels that are repeated.
     """
 
     def bounded() -> nn.Module:
         return nn.Sequential(nn.ReLU6(), nn.Conv2d(1024, 256, 1))
 
-    model = Layers({"pointwise": (bounded, (32, 1024, 14, 14))}).to(type_)
-    inputs = [torch.randn(32, 1024, 14, 14).to(type_)]
+    layers: dict[str, Layer] = {
+        "pointwise": (bounded, (32, 1024, 14, 14)),
+        "enlarged": (enlarged, (2, 512, 16, 16)),
+    }
+    model = Layers(layers).to(type_)
+    inputs = [torch.randn(shape).to(type_) for _, shape in layers.values()]
     report = tmp_path / "report.json"
     imported = iree.winograd.import_torch(model, *inputs)
     flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
     iree.winograd.compile(imported, target=target, strict=True, report=report, flags=flags)
-    assert _products(report) == [NAMES[type_]]
+    assert _products(report) == 3 * [NAMES[type_]]
     kernels = [path.read_text() for path in tmp_path.glob("*.ptx")]
     products = rf"\bw?g?mma\.(mma_async|sync).*\.f32\.{NAMES[type_]}\.{NAMES[type_]}"
     assert any(re.search(products, each) for each in kernels)
