@@ -183,9 +183,13 @@ class DepthwiseKernel:
 
     def _sized_outputs(self, number: Index, sized: SizedShape) -> OutputBlock:
         """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
-        row_blocks, rows = self._row_blocks(sized), sized.output_rows.minimum(self.schedule.row_block)
-        first_row = number % row_blocks * self.schedule.row_block
-        last = sized.output_rows - rows
+        row_blocks, of_image = self._row_blocks(sized), sized.output_rows
+        rows = of_image.minimum(self.schedule.row_block)
+        if of_image.known is None:
+            # Evenly: of 24 rows in blocks of 16 the second would compute 8 again.
+            rows = ceildiv(of_image, row_blocks)
+        first_row = number % row_blocks * rows
+        last = of_image - rows
         image = number // row_blocks
         return OutputBlock(image, first_row.minimum(last), rows, Index(0))
 

@@ -79,8 +79,16 @@ class _Blocks:
 
     @property
     def row_pixels(self) -> Index:
-        """Those of each row of a block: fewer than the schedule says in images that have fewer."""
-        return self.sized.output_size[-1].minimum(self.schedule.pixel_block)
+        """Those of each row of a block: as the schedule says where rows are known to be as long.
+
+        Other rows are divided evenly. Of 480 pixels in blocks of 384 the second would compute 288 again.
+        """
+        of_row, block = self.sized.output_size[-1], self.schedule.pixel_block
+        if of_row.known is not None:
+            return of_row.minimum(block)
+        registers = self.schedule.register_pixels
+        even = ceildiv(ceildiv(of_row, self.of_pixels), registers) * registers
+        return even.minimum(block).minimum(of_row)
 
     def outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
@@ -91,8 +99,9 @@ class _Blocks:
         if of_image.known is None or of_image.known % schedule.row_block:
             rows = (of_image - first_row).minimum(rows)
         # The last block of pixels overlaps its neighbour rather than be cut short.
-        first_pixel = (number % self.of_pixels * schedule.pixel_block).minimum(
-            self.sized.output_size[-1] - self.row_pixels
+        row_pixels = self.row_pixels
+        first_pixel = (number % self.of_pixels * row_pixels).minimum(
+            self.sized.output_size[-1] - row_pixels
         )
         return OutputBlock(image, first_row, rows, first_pixel)
 
