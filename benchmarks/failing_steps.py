@@ -10,8 +10,8 @@ from typing import Any
 
 from iree.winograd.compiling import program
 from iree.winograd.importers import torch_lowering
+from iree.winograd.keeping.program_cache import Entry, ProgramCache
 from iree.winograd.torch_compile import compiled_part, division, graph_compiler, loaded_part
-from iree.winograd.torch_compile.cache import Entry, ProgramCache
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState

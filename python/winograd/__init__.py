@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from iree.winograd.importers.imported_model import ImportedModel
     from iree.winograd.loading.runtime import ThreadsWarning, load
     from iree.winograd.pipelines.selection.options import WinogradOptions
+    from iree.winograd.specializing.specialization import Specialization, SpecializationWarning
     from iree.winograd.targets import target_flags
     from iree.winograd.torch_compile.explain import explain
     from iree.winograd.torch_compile.explanation import Explanation
@@ -41,6 +42,8 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
+    "Specialization",
+    "SpecializationWarning",
     "ThreadsWarning",
     "TunedLayer",
     "TuningDatabaseWarning",
@@ -66,6 +69,7 @@ _MODULES = {
         "iree.winograd.compiling.program",
     ),
     "WinogradOptions": "iree.winograd.pipelines.selection.options",
+    **dict.fromkeys(("Specialization", "SpecializationWarning"), "iree.winograd.specializing.specialization"),
     "Explanation": "iree.winograd.torch_compile.explanation",
     "explain": "iree.winograd.torch_compile.explain",
     "FallbackWarning": "iree.winograd.torch_compile.fallback_warning",

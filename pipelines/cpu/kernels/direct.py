@@ -100,9 +100,7 @@ class _Blocks:
             rows = (of_image - first_row).minimum(rows)
         # The last block of pixels overlaps its neighbour rather than be cut short.
         row_pixels = self.row_pixels
-        first_pixel = (number % self.of_pixels * row_pixels).minimum(
-            self.sized.output_size[-1] - row_pixels
-        )
+        first_pixel = (number % self.of_pixels * row_pixels).minimum(self.sized.output_size[-1] - row_pixels)
         return OutputBlock(image, first_row, rows, first_pixel)
 
 

@@ -8,8 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iree.winograd.keeping.program_cache import Usage, default_folder, graph_files, usage
 from iree.winograd.report.schema import convolutions
-from iree.winograd.torch_compile.cache import Usage, default_folder, graph_files, usage
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

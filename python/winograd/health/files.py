@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from iree.winograd.keeping.program_cache import default_folder, usage
 from iree.winograd.pipelines.machines.store import machine_path, read_machine
-from iree.winograd.torch_compile.cache import default_folder, usage
 
 from .finding import Finding
 

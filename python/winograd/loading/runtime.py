@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -71,15 +71,27 @@ class ThreadsWarning(UserWarning):
     """A program's kernels are for another number of threads than it runs on."""
 
 
+class Specializer(Protocol):
+    """What has functions of a program call others for arguments of some sizes."""
+
+    def attach(self, program: LoadedProgram) -> None:
+        """Set `specialized` of functions of the program."""
+
+
 def load(
-    program: bytes | str | PathLike[str], device: str = "local-task", *, threads: int | None = None
+    program: bytes | str | PathLike[str],
+    device: str = "local-task",
+    *,
+    threads: int | None = None,
+    specialize: Specializer | None = None,
 ) -> LoadedProgram:
     """Load a compiled program, given as the bytes of a .vmfb or as its path, on `device`.
 
     `device` is a URI of IREE's runtime: "local-sync" (on the calling thread), "local-task" (on `threads`
     workers, by default one per physical core; a single one is the calling thread), "vulkan", "cuda", "hip",
     each with an optional `://` and path.
-    A file is mapped into memory: leave it as it is while the program is in use.
+    A file is mapped into memory: leave it as it is while the program is in use. With `specialize`, a
+    `Specialization`, sizes that the program leaves open and that come often get programs of their own.
 
     On Linux, "local-task" has the process keep large blocks of memory that it frees. Workers that leave their
     caller a core wait for more work for a millisecond before they sleep, those that take all of more than
@@ -92,12 +104,14 @@ def load(
     `LoadError` when the file can't be read, isn't a compiled program, is damaged, is compiled for other
     devices, processors or versions of IREE, or has functions none of which can be called on arrays, and when
     there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is given for
-    a device other than local-task, and for what that variable can't name.
+    a device other than local-task, for what that variable can't name, and as `specialize` does.
     """
     if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
         raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
     opened = open_device(device, threads)
     loaded = load_on(program, opened)
+    if specialize is not None:
+        specialize.attach(loaded)
     if opened.threads is not None and loaded.threads - {opened.threads}:
         meant = ", ".join(map(str, sorted(loaded.threads)))
         warnings.warn(
@@ -227,6 +241,8 @@ class LoadedFunction:
         launchable: Launchable | None,
     ) -> None:
         self.name = name
+        self.specialized: Callable[[Sequence[Any]], LoadedFunction | None] | None = None
+        """Gives a function that does the same for arguments of the sizes of some, if there is one."""
         self.launchable = launchable
         """Its kernels, where CUDA can be given all of them at once."""
         self.signature = signature
@@ -261,6 +277,8 @@ class LoadedFunction:
         """
         inputs = None if self.signature is None else self.signature.inputs
         given = by_position(self.name, inputs, arguments, keywords)
+        if self.specialized is not None and (function := self.specialized(given)) is not None:
+            return function(*given)
         device = self.device
         if not device.in_host_memory and any(map(is_on_cuda, given)):
             return self._on_gpu(given)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.errors import LoadError, TuningError
+from iree.winograd.keeping.program_cache import Entry, ProgramCache, default_folder
 from iree.winograd.loading.device import Device, open_device
 from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
-from iree.winograd.torch_compile.cache import Entry, ProgramCache, default_folder
 from iree.winograd.torch_compile.callable_part import callable_part
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.division import Part, lower_program

@@ -12,8 +12,8 @@ from operator import getitem
 from typing import Any
 
 import torch
+from iree.winograd.keeping.program_cache import ProgramCache
 from iree.winograd.loading.launched_function import Order
-from iree.winograd.torch_compile.cache import ProgramCache
 from iree.winograd.torch_compile.division import Division
 from iree.winograd.torch_compile.part_program import Argument, PartSignature, output_nodes
 from iree.winograd.torch_compile.program_key import tensor_type

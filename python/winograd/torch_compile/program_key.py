@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import platform
 from collections.abc import Iterable, Sequence
-from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import torch
 from iree.winograd.importers.torch_graphs import layer_name
-from iree.winograd.pipelines.machines.store import machine_path
+from iree.winograd.keeping.compiler_digest import add, compiler_digest
 from torch.fx import Graph, Node
 from torch.utils import _pytree as pytree
 
-_CPU_INFORMATION = Path("/proc/cpuinfo")
-_WHEELS = ("iree-base-compiler", "torch", "torch-mlir")
-_PACKAGES = ("iree.winograd", "iree.winograd.dialect", "iree.winograd.passes", "iree.winograd.pipelines")
+_WHEELS = ("torch", "torch-mlir")
 
 
 def structure_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None]) -> str:
@@ -28,13 +22,8 @@ def structure_key(graph: Graph, flags: Sequence[str], files: Sequence[str | None
     That is its `graph`, `flags`, the contents of `files`, this processor and the machines that were
     calibrated on it, the compilers, and this package.
     """
-    digest = hashlib.sha256()
-    for text in (*flags, _processor(), *map(version, _WHEELS), _sources_digest()):
-        _add(digest, text.encode())
+    digest = compiler_digest((*flags, *map(version, _WHEELS)), files)
     _add_graph(digest, graph)
-    machines = sorted(map(str, machine_path("any").parent.glob("*.json")))
-    for path in (*machines, *filter(None, files)):
-        _add(digest, Path(path).read_bytes())
     return digest.hexdigest()
 
 
@@ -42,13 +31,8 @@ def program_key(structure: str, weights: Iterable[torch.Tensor]) -> str:
     """A digest of the program of this `structure_key` with these `weights`."""
     digest = hashlib.sha256(structure.encode())
     for weight in weights:
-        _add(digest, weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
+        add(digest, weight.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def _add(digest: hashlib._Hash, data: bytes | memoryview) -> None:
-    digest.update(f"{len(data)}\n".encode())
-    digest.update(data)
 
 
 def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
@@ -59,7 +43,7 @@ def _add_graph(digest: hashlib._Hash, graph: Graph) -> None:
         # Some operators' results have types that their arguments don't tell, as torch's default one.
         types = pytree.tree_map(tensor_type, node.meta.get("val"))
         facts = (node.op, _target(node), arguments, types, layer_name(node))
-        _add(digest, repr(facts).encode())
+        add(digest, repr(facts).encode())
 
 
 def _argument(numbers: dict[Node, int], value: Any) -> Any:
@@ -81,28 +65,3 @@ def _target(node: Node) -> str:
     if isinstance(target, (str, torch._ops.OpOverload)):
         return str(target)
     return f"{target.__module__}.{target.__qualname__}"
-
-
-@cache
-def _processor() -> str:
-    """What the compiler may make use of here."""
-    try:
-        lines = _CPU_INFORMATION.read_text().splitlines()
-    except OSError:
-        return f"{platform.machine()} {platform.processor()}"
-    facts = ("flags", "Features", "model name", "cache size")
-    return "\n".join(sorted({line for line in lines if line.startswith(facts)}))
-
-
-@cache
-def _sources_digest() -> str:
-    """Of this package: the choice of algorithms is part of a program, not only the kernels."""
-    digest = hashlib.sha256()
-    for package in _PACKAGES:
-        specification = find_spec(package)
-        assert specification is not None and specification.origin is not None
-        folder = Path(specification.origin).parent
-        for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json", ".mlir")):
-            _add(digest, str(path.relative_to(folder)).encode())
-            _add(digest, path.read_bytes())
-    return digest.hexdigest()

@@ -8,18 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from iree.winograd.loading.call_counts import CallCounts
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.fallback_warning import warn
 from torch.fx import Graph, GraphModule, Node
 
 Sizes = tuple[Any, ...]
 """Those of a call: its arguments that are numbers, and the shapes and strides of others that may change."""
-
-_CALLS_FOR_PROGRAM = 100
-"""That sizes beyond the first ones have run eagerly before there is a program for them, too: compiling takes
-as long as some hundreds of calls."""
-_MOST_COUNTED = 1024
-"""Sizes whose calls are counted."""
 
 
 class SizedFunction:
@@ -41,7 +36,7 @@ class SizedFunction:
         self._placeholders = graph.graph.find_nodes(op="placeholder")
         self._is_open = [_has_symbols(node) for node in self._placeholders]
         self._programs: OrderedDict[Sizes, Function] = OrderedDict()
-        self._calls: OrderedDict[Sizes, int] = OrderedDict()
+        self._counts = CallCounts()
         self._lock = threading.Lock()
         self._has_warned = False
 
@@ -60,7 +55,7 @@ class SizedFunction:
                 self._programs.move_to_end(sizes)
                 return self._programs[sizes]
             if len(self._programs) >= self._most:
-                if not self._is_often_called(sizes):
+                if not self._counts.is_often(sizes):
                     self._warn()
                     return self._graph
                 self._programs.popitem(last=False)
@@ -77,15 +72,6 @@ class SizedFunction:
             elif is_open:
                 sizes.append((tuple(argument.shape), argument.stride()))
         return tuple(sizes)
-
-    def _is_often_called(self, sizes: Sizes) -> bool:
-        calls = self._calls.pop(sizes, 0) + 1
-        if calls > _CALLS_FOR_PROGRAM:
-            return True
-        self._calls[sizes] = calls
-        if len(self._calls) > _MOST_COUNTED:
-            self._calls.popitem(last=False)
-        return False
 
     def _warn(self) -> None:
         if not self._has_warned:

@@ -23,13 +23,11 @@ POINTWISE = Program((28, 28), 20, 48, ONE, ONE, ONE, dynamic_size=True)
 DEPTHWISE = Program((28, 28), 20, 20, (3, 3), ONE, ONE, groups=20, dynamic_size=True, **SAME)
 
 PROGRAMS = [
-    TILED,
     TILED.channels_first,
     replace(TILED, strides=(2, 2), p=(2, 2)),
     replace(TILED, dilations=(2, 2), low=(2, 2), high=(2, 2)),
     replace(TILED, groups=2, constant_filter=False),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish"),
-    DIRECT,
     DIRECT.channels_first,
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(DIRECT, channels=3, activation="swish"),

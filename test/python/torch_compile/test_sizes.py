@@ -8,7 +8,8 @@ import iree.winograd as winograd
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import measured_function, sized_function
+from iree.winograd.loading import call_counts
+from iree.winograd.torch_compile import measured_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
@@ -85,7 +86,7 @@ def test_programs_for_any_size_have_kernels_and_hold_the_weights() -> None:
 def test_further_sizes_run_eagerly_until_they_come_often(
     compilations: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sized_function, "_CALLS_FOR_PROGRAM", 2)
+    monkeypatch.setattr(call_counts, "CALLS_FOR_PROGRAM", 2)
     model = Network()
     function = compiled(model, dynamic=True, cache=False, sizes=1)
     known, new = torch.randn(2, 3, 12, 14), torch.randn(2, 3, 10, 14)

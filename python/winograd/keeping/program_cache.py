@@ -1,4 +1,4 @@
-"""Compiled parts of models on disk, for processes to come."""
+"""Compiled programs on disk, for processes to come."""
 
 from __future__ import annotations
 
@@ -27,8 +27,13 @@ MOST_GRAPHS = 4096
 
 
 def default_folder() -> Path:
-    """Where programs are kept unless the user says otherwise."""
+    """Where `torch.compile` keeps programs unless the user says otherwise."""
     return cache_folder() / "torch-compile"
+
+
+def specialized_folder() -> Path:
+    """Where programs for sizes that came often are kept unless the user says otherwise."""
+    return cache_folder() / "specialized"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Programs on disk, and what they are kept by."""

@@ -1,0 +1,1 @@
+"""Programs of their own for sizes that a program leaves open and that come often."""
