@@ -134,10 +134,16 @@ RUNS: Mapping[str, Run] = {
     "main-loops.json": Run("2026-11-27", "LLVM 19's models of processors", "main_loops"),
     "models-batch-1.json": Run("2026-11-21", ZEN5, "models --batch 1 --threads 1 --rounds 7"),
     "models-batch-8.json": Run("2026-11-21", ZEN5, "models --batch 8 --threads 1 2 --rounds 5"),
-    "models-of-people.json": Run(
-        "2026-11-27",
+    "models-of-people-2-threads.json": Run(
+        "2026-11-28",
         f"{SERVER}, torch 2.11",
-        "models_of_people --threads 1 --jobs 15 --seconds 4 --budget 230",
+        "models_of_people --tools ours ours-torch-compile torch onnxruntime openvino "
+        "--threads 2 --jobs 7 --seconds 4",
+    ),
+    "models-of-people.json": Run(
+        "2026-11-28",
+        f"{SERVER}, torch 2.11",
+        "models_of_people --threads 1 --jobs 14 --seconds 4 --budget 235",
     ),
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
