@@ -47,7 +47,7 @@ class SummedExtents:
 
 @dataclass(frozen=True)
 class ImageSum:
-    """Sums of the elements of `source`, f32, of static sizes.
+    """Sums of the elements of `source`, in f32, of static sizes; those of half precision are widened.
 
     `sizes` are those of the sums in the order of memory; `order` has for each dimension of the program's
     result that isn't one element which of these it is. `finishing` is computed of each sum, one operation
@@ -128,7 +128,7 @@ def _scale_of(elementwise: Elementwise) -> float | None:
 
 
 def _image_sum(reduced: Reduced, result: ir.Value, before: Sequence[ir.Operation]) -> ImageSum | None:
-    for view in views(reduced.source):
+    for view in views(reduced.source, widens=True):
         placed = _placed(view, reduced.kept_as)
         if placed is not None:
             extents, sizes, order = placed

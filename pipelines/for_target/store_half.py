@@ -8,6 +8,7 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import transposed
@@ -17,8 +18,12 @@ from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, w
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.match.image_sum import match_squared_deviations
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.reduced import match_reduced
+from iree.winograd.passes.match.reductions import is_reduction
+from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -166,7 +171,13 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
     """
     definition = defining_operation(value)
     unused = [] if definition is None else [definition]
-    for user in _users(value):
+    users = _users(value)
+    if statistics := [user for user in users if _is_statistic(user, value)]:
+        with statistics[0].location, ir.InsertionPoint.after(narrowed.owner):
+            widened = converted(narrowed, ir.F32Type.get())
+        for user in statistics:
+            user.operands[list(user.operands).index(value)] = widened
+    for user in [each for each in users if each not in statistics]:
         if user.name == ops.InputTransformOp.OPERATION_NAME:
             _rebuild_input(ops.InputTransformOp(user), narrowed)
             unused.append(user)
@@ -233,6 +244,8 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     A kernel that writes such numbers converts them in its epilogue. The largest of some elements is one of
     them, and is stored as they are.
     """
+    if _is_statistic(user, value):
+        return space.iree_code.converts_half
     if user.name == _ELEMENTWISE and value in list(user.operands):
         return space.iree_code.converts_half and _computes(user, value, half)
     if user.name == _ELEMENTWISE:
@@ -245,6 +258,25 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     if user.name == ops.InputTransformOp.OPERATION_NAME:
         return _takes(group, space, input=half)
     return _takes(group, space, result=half)
+
+
+def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
+    """Whether nothing is made of an image but sums, and sums of squared differences.
+
+    These are read as they are in f32: kernels of sums read what is widened for them.
+    """
+    if user.name in _MOVES:
+        moved = user.results[0]
+        users = [use.owner.operation for use in moved.uses]
+        return bool(users) and all(_is_statistic(each, moved) for each in users)
+    if is_reduction(user):
+        return list(user.operands).count(value) == 1 and match_reduced(user) is not None
+    if with_body(user, ["arith.subf"]) is None or list(user.operands).count(value) != 1:
+        return False
+    squares = only_user(user.results[0])
+    total = None if squares is None or with_body(squares, ["arith.mulf"]) is None else squares.results[0]
+    reduction = None if total is None else only_user(total)
+    return reduction is not None and match_squared_deviations(reduction) is not None
 
 
 def _computes(user: ir.Operation, value: ir.Value, half: ir.Type) -> bool:

@@ -9,6 +9,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
 from iree.winograd.pipelines.emission.element_function import ElementFunction
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
@@ -74,7 +75,7 @@ class SumsLowering:
         parameters: Sequence[ir.Value] = (),
     ) -> ir.Value:
         argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
-        result = TensorArgument(sizes, argument.element, by_quads=False)
+        result = TensorArgument(sizes, F32.name, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
         read = [(each, TensorArgument.of(each, by_quads=False)) for each in parameters]
         operands = [(source, argument), *read]

@@ -59,6 +59,20 @@ class _Transformer(torch.nn.Module):
         return self.behind(pixels.unflatten(1, image.shape[2:]).permute(0, 3, 1, 2))
 
 
+class _Normalized(torch.nn.Module):
+    """Group normalization of what is added to the result behind it, which is then enlarged."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.inner, self.last = (torch.nn.Conv2d(channels, channels, 1) for _ in range(3))
+        self.norm = torch.nn.GroupNorm(4, channels)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = self.before(image)
+        image = image + self.inner(torch.nn.functional.silu(self.norm(image)))
+        return self.last(torch.nn.functional.interpolate(image, scale_factor=2))
+
+
 QUICK_LAYERS = ("Winograd", "direct")
 LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
     "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
@@ -166,13 +180,19 @@ def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, store
     np.testing.assert_array_equal(result, result_of(model, image, gpu_target, **options))
 
 
-def test_what_lies_between_layers_is_in_half_precision(gpu_target, stored, monkeypatch):
+@pytest.mark.parametrize(
+    ("build", "size", "expected"),
+    [(_Transformer, (32, 6, 8), (4, 4)), *wide_combinations([(_Normalized, (40, 41, 41), (3, 3))])],
+)
+def test_what_lies_between_layers_is_in_half_precision(
+    build, size, expected, gpu_target, stored, monkeypatch
+):
     """Bit by bit as with f32 between, also by compilers that aren't trusted with it by default."""
     monkeypatch.setattr(GpuTarget, "of", _converting(GpuTarget.of))
     torch.manual_seed(0)
-    model, image = _Transformer(32).half(), torch.randn(2, 32, 6, 8).half()
+    model, image = build(size[0]).half(), torch.randn(2, *size).half()
     result = result_of(model, image, gpu_target, output_tile=1)
-    assert (stored["input"], stored["output"]) == (4, 4)
+    assert (stored["input"], stored["output"]) == expected
     monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
     monkeypatch.setattr(lower_layer_norm, "_half_forms", lambda *_: [])
     np.testing.assert_array_equal(result, result_of(model, image, gpu_target, output_tile=1))
