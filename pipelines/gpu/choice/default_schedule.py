@@ -390,10 +390,15 @@ def matrix_schedules(
 
 def _multiplying_bf16(schedule: Rounding, shape: ConvolutionShape) -> Rounding:
     """The schedule as it is, or of rounded numbers the one that multiplies a convolution's bf16 as it is."""
-    is_exact = shape.exact_type == BF16.name and shape.transform_size == 1
+    return _multiplying_as_is(schedule, shape) if shape.exact_type == BF16.name else schedule
+
+
+def _multiplying_as_is(schedule: Rounding, shape: ConvolutionShape) -> Rounding:
+    """The schedule as it is, or of rounded numbers the one that multiplies a convolution's without scales."""
+    is_exact = shape.exact_type is not None and shape.transform_size == 1
     if not is_exact or schedule.products != ROUNDED_PRODUCTS or not schedule.unit.multiplies_bf16:
         return schedule
-    return replace(schedule, multiplied_type=BF16.name)
+    return replace(schedule, multiplied_type=shape.exact_type)
 
 
 def _unrolls_stages(shape: ConvolutionShape, schedule: MatrixSchedule) -> bool:
@@ -427,7 +432,7 @@ def _gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterat
     """Those that gather stages from the image, if they can."""
     expected = representative(shape)
     for rounding in GATHERING_SCHEDULES:
-        schedule = _multiplying_bf16(rounding, shape)
+        schedule = _multiplying_as_is(rounding, shape)
         packing = SplitPacking(expected, schedule)
         if packing.reads_image:
             # There is none but whole stages of the image.

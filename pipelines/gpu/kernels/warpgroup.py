@@ -35,8 +35,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 from iree.winograd.pipelines.gpu.schedules.warpgroup import (
-    COPYING_REGISTERS,
-    MULTIPLYING_REGISTERS,
     STAGE_BARRIERS,
     WarpgroupSchedule,
 )
@@ -102,12 +100,12 @@ class _Workgroup:
 
         def multiply() -> None:
             if self._schedule.takes_registers:
-                take_registers(MULTIPLYING_REGISTERS)
+                take_registers(self._schedule.registers)
             self._multiply_blocks(blocks, storing)
 
         def copy() -> None:
             if self._schedule.takes_registers:
-                give_registers(COPYING_REGISTERS)
+                give_registers(self._schedule.copying_registers)
             if self._packing.reads_image:
                 self._gather_blocks(blocks)
             else:

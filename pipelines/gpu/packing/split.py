@@ -20,7 +20,7 @@ Scales are powers of two, by which a row's largest element comes close to 2^14: 
 11 bits from 2^-14 on, so that parts lose none of 22 bits down to 2^-28 of the largest, or to 2^-17 where low
 parts aren't scaled: below that an element has an error of 2^-50, or 2^-39, of the largest.
 
-Where bf16 is multiplied, elements are rounded to that, and there are no scales.
+Where a schedule has a type that is multiplied, elements are rounded to that, and there are no scales.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF, Accumulation
 from iree.winograd.dialect.algebra.transforms import as_array
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
@@ -202,7 +203,8 @@ class SplitPacking(ProductPacking):
             scales = scale_of(np.abs(padded).max(axis=(0, 2)))
             halves = [*split(padded / scales[:, None, :], unit.low_bits)][: schedule.parts]
         else:
-            scales, halves = np.empty(0), [bf16_bits(padded)]
+            is_bf16 = schedule.factors.name == BF16.name
+            scales, halves = np.empty(0), [bf16_bits(padded) if is_bf16 else padded.astype(np.float16)]
         blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
         parts = np.stack([each.reshape(blocks) for each in halves], axis=2)
         # To product, block of columns, stage, column, part, position.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import ClassVar
 
 from iree.winograd.passes.match.element_types import ElementTypes
@@ -21,6 +22,7 @@ MATRIX_TERMS = MATRIX_ROWS
 """Products that matrix units add to a sum at once."""
 HALF_BYTES = 2
 """Of a number of half precision."""
+_FACTORS = MappingProxyType({each.name: each for each in (MATRIX_FACTORS, BF16)})
 STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
 """Those of NVIDIA's matrix units."""
 
@@ -31,12 +33,13 @@ class MatrixSchedule(ProductSchedule, ABC):
 
     A workgroup computes blocks of `block_rows` x `block_columns` sums. For each product of fp32's there are
     so many `products`: three of numbers that are split into two, with fp32's accuracy, or one of rounded
-    numbers. These are fp16, scaled by powers of two; or with bf16 for a `multiplied_type`, which has fp32's
-    exponents, as they are. Matrix units truncate when they add: they sum `summed_block` large products, all
-    of them by default, and these blocks are added to each other in fp32, rounded to nearest.
+    numbers. These are fp16, scaled by powers of two; or of the `multiplied_type`, as they are: bf16, which
+    has fp32's exponents, or f16 for numbers that all are. Matrix units truncate when they add: they sum
+    `summed_block` large products, all of them by default, and these blocks are added to each other in fp32,
+    rounded to nearest.
 
     Raises ValueError for sizes that are not positive, other numbers of products, blocks that matrix units
-    don't sum in whole steps, and for other types than bf16, split bf16 or units that don't multiply it.
+    don't sum in whole steps, and for other types than these, split ones or units that don't multiply bf16.
     """
 
     unit: ClassVar[MatrixUnit] = MMA
@@ -49,8 +52,8 @@ class MatrixSchedule(ProductSchedule, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.multiplied_type is not None:
-            takes_bf16 = self.unit.multiplies_bf16 and self.products == ROUNDED_PRODUCTS
-            if self.multiplied_type != BF16.name or not takes_bf16:
+            takes_halves = self.unit.multiplies_bf16 and self.products == ROUNDED_PRODUCTS
+            if self.multiplied_type not in _FACTORS or not takes_halves:
                 raise ValueError(f"no product of {self.unit.name} units is as {self} has it")
         if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
             raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
@@ -60,7 +63,7 @@ class MatrixSchedule(ProductSchedule, ABC):
     @property
     def factors(self) -> Number:
         """What is multiplied."""
-        return MATRIX_FACTORS if self.multiplied_type is None else BF16
+        return MATRIX_FACTORS if self.multiplied_type is None else _FACTORS[self.multiplied_type]
 
     @property
     def scales_operands(self) -> bool:

@@ -23,6 +23,8 @@ MAX_SHARED_SUMS = 128
 """A thread's where all threads have as many registers: for more those that multiply take some of others."""
 MULTIPLYING_REGISTERS, COPYING_REGISTERS = 232, 40
 """Of a thread, where two warpgroups take some of a third one's: of 65536 together."""
+BESIDE_GATHERING_REGISTERS, GATHERING_REGISTERS = 208, 88
+"""The same where the third one gathers rows, whose addresses it holds."""
 STAGE_BARRIERS = 2
 """Of each stage: one says that it is full, one that it is empty."""
 
@@ -61,13 +63,18 @@ class WarpgroupSchedule(StagedSchedule):
             raise ValueError(
                 f"{self.sums} sums of a thread are for one workgroup of two warpgroups, not {self}"
             )
-        if self.takes_registers and self.gathers:
+        if self.sums > MAX_SHARED_SUMS and self.gathers:
             raise ValueError(f"warps that gather have no registers to give: {self}")
 
     @property
     def takes_registers(self) -> bool:
-        """Whether threads that multiply take registers of those that don't."""
-        return self.sums > MAX_SHARED_SUMS
+        """Whether threads that multiply take registers of those that don't.
+
+        With 168 for each, threads of 128 sums beside a warpgroup that gathers spilled 72 bytes.
+        """
+        is_alone = self.warpgroups == 2 and self.resident_workgroups == 1
+        gathers_by_a_warpgroup = self.gathers and self.copying_threads == WARPGROUP_THREADS
+        return self.sums > MAX_SHARED_SUMS or (is_alone and gathers_by_a_warpgroup)
 
     @property
     def warpgroups(self) -> int:
@@ -83,7 +90,14 @@ class WarpgroupSchedule(StagedSchedule):
     @property
     def registers(self) -> int:
         """Of a thread that multiplies."""
-        return MULTIPLYING_REGISTERS if self.takes_registers else registers_of(self.resident_threads)
+        if not self.takes_registers:
+            return registers_of(self.resident_threads)
+        return BESIDE_GATHERING_REGISTERS if self.gathers else MULTIPLYING_REGISTERS
+
+    @property
+    def copying_registers(self) -> int:
+        """Of a thread that doesn't, where others take some of its."""
+        return GATHERING_REGISTERS if self.gathers else COPYING_REGISTERS
 
     @property
     def threads(self) -> int:

@@ -93,13 +93,14 @@ def test_other_images_are_not_gathered(other: ConvolutionShape) -> None:
 
 
 def test_images_of_bf16_are_gathered_by_the_same_schedules() -> None:
-    """Numbers of either type are as many, and as fast."""
+    """Numbers of either type are as many, as fast, and multiplied as they are."""
 
     def gathering(types: str) -> list[WarpgroupSchedule]:
         offered = schedules(shape(32, 14, 256, 256, 3, types), HOPPER, HOPPER_MACHINE)
         return [each for each in offered if isinstance(each, WarpgroupSchedule) and each.gathers]
 
     halves, others = gathering(HALVES), gathering(HALVES.replace("f16", "bf16"))
+    assert {each.multiplied_type for each in halves} == {"f16"}
     assert others == [replace(each, multiplied_type="bf16") for each in halves]
 
 

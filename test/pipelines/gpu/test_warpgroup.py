@@ -24,8 +24,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import (
-    COPYING_REGISTERS,
-    MULTIPLYING_REGISTERS,
     WarpgroupSchedule,
 )
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
@@ -195,9 +193,9 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
         assert resident * each.shared_memory_bytes(F32) <= HOPPER.shared_memory_bytes
         # At least 32 registers of a thread for what isn't sums.
         if each.takes_registers:
-            assert each.sums + 32 <= MULTIPLYING_REGISTERS
+            assert each.sums + 32 <= each.registers
             copying = each.threads - each.warpgroups * WARPGROUP_THREADS
-            given = MULTIPLYING_REGISTERS * (each.threads - copying) + COPYING_REGISTERS * copying
+            given = each.registers * (each.threads - copying) + each.copying_registers * copying
             assert given <= 65536
         else:
             assert resident * each.threads * (each.sums + 32) <= 65536
