@@ -60,14 +60,12 @@ TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
 SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 1e-6, 0.1e-6
 """The same where a workgroup's filters come first and rows are ahead: what memory takes, and no more than to
-begin loads. An H200 took 4.3 us for 7 x 7 taps of 14 x 14 x 384 where 5.3 are predicted, for 56 x 56 x 96 4.9
-where 6.9 are."""
-COLUMNS_RATE = 0.45
-"""The part of these rates that kernels reach whose threads have columns: 0.4 to 0.55 on an H200."""
-BUSY_THREADS = 256
-"""Of a multiprocessor, by which its first cache is busy."""
-BUSY_THREADS_AHEAD = 192
-"""The same where rows are ahead: each thread has more loads under way. Not measured by itself."""
+begin loads."""
+COLUMNS_RATE, AHEAD_RATE = 0.45, 0.85
+"""The part of these rates that kernels reach whose threads have columns: 0.4 to 0.55 on an H200. With rows
+ahead it took 3.2 to 4.9 us for four images of 7 x 7 taps, where 4.1 to 4.9 are predicted."""
+BUSY_THREADS, BUSY_THREADS_AHEAD = 256, 192
+"""Of a multiprocessor, by which its first cache is busy: with rows ahead each has more loads under way."""
 _FULL_THREADS, _FULL_THREADS_OF_RDNA = 256, 128
 """Threads of products that fill a multiprocessor: two for each lane, of which RDNA has half as many."""
 
@@ -195,9 +193,9 @@ def columns_seconds(
     cycles = prod(rows) * quads * max(CYCLES_OF_LOAD * loads, multiplied)
     threads = column_threads(shape, schedule)
     is_ahead = isinstance(schedule, GpuDepthwiseSchedule) and schedule.rows_ahead is not None
-    busy_threads = BUSY_THREADS_AHEAD if is_ahead else BUSY_THREADS
+    rate, busy_threads = (AHEAD_RATE, BUSY_THREADS_AHEAD) if is_ahead else (COLUMNS_RATE, BUSY_THREADS)
     busy = min(1.0, threads / (busy_threads * machine.multiprocessors))
-    computed = threads * cycles * 2 * QUAD / (COLUMNS_RATE * machine.flops * busy)
+    computed = threads * cycles * 2 * QUAD / (rate * machine.flops * busy)
     latency = OUTPUT_LATENCY + prod(rows) * quads * (AHEAD_ROW_LATENCY if is_ahead else TAP_ROW_LATENCY)
     latency += SHARED_FILTER_LATENCY if is_ahead else 0.0
     return {schedule.stage: latency + hypot(moved, computed), "launch": launch_seconds(machine)}
