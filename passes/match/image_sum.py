@@ -21,6 +21,8 @@ from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_sum
 from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.strided_view import Run, StridedView, views
 
+_NUMBERS = (ir.F32Type, ir.F16Type, ir.BF16Type)
+
 
 @dataclass(frozen=True)
 class SummedExtents:
@@ -192,9 +194,9 @@ def _computes_of_one(elementwise: Elementwise, value: ir.Value) -> bool:
         and elementwise.is_pure
         and not elementwise.reads_init
         and not captures(elementwise.body)
-        and isinstance(elementwise.result.type.element_type, ir.F32Type)
+        and isinstance(elementwise.result.type.element_type, _NUMBERS)
         and all(
-            isinstance(result.type, ir.F32Type)
+            isinstance(result.type, _NUMBERS)
             for view in elementwise.body.operations
             for result in view.operation.results
         )

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.match.navigation import defining_operation
 
-from .epilogue import emit_body
+from .epilogue import CONVERSIONS, emit_body
+from .vectors import broadcast
+
+_LANES = 4
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,15 @@ class ElementFunction:
         return ElementFunction(bodies, "\n".join(map(body_text, bodies)))
 
     def emit(self, element: ir.Value) -> ir.Value:
-        """What is computed of a scalar, at the insertion point."""
+        """What is computed of a scalar of f32, at the insertion point, in f32; what stores it may round."""
         for body in self.bodies:
-            (element,) = inline_block(body, [element] * len(body.arguments))
+            if any(view.operation.name in CONVERSIONS for view in body.operations):
+                # Numbers know how, of vectors as of scalars.
+                lanes = broadcast(element, _LANES)
+                emitted = emit_body(body, dict.fromkeys(body.arguments, lanes), _LANES)
+                element = vector.extract(emitted, [], [0])
+            else:
+                (element,) = inline_block(body, [element] * len(body.arguments))
         return element
 
 

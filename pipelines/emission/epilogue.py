@@ -16,7 +16,7 @@ from .numbers.known import NUMBERS, Numbers, number_of
 from .vectors import LaneMask, broadcast, splat
 
 _ENDS = ("linalg.yield", "vector.yield")
-_CONVERSIONS = ("arith.extf", "arith.truncf")
+CONVERSIONS = ("arith.extf", "arith.truncf")
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def emit_vectorized(
     numbers = [number_of(result.type, known) for result in operation.results]
     computed = [ir.VectorType.get([width], number.computed.type) for number in numbers]
     operands = [values[operand] for operand in operation.operands]
-    if operation.name in _CONVERSIONS and operands[0].type == computed[0]:
+    if operation.name in CONVERSIONS and operands[0].type == computed[0]:
         emitted = operands
     elif _divides_by_number(operation):
         divisor = _number(operation.operands[1])
@@ -236,7 +236,7 @@ def _yielded(operation: ir.Operation) -> Iterator[ir.Value]:
         for user in (use.owner.operation for use in result.uses):
             if user.name in _ENDS:
                 yield result
-            elif user.name in _CONVERSIONS or user.name in KEEPING_HALF:
+            elif user.name in CONVERSIONS or user.name in KEEPING_HALF:
                 yield from _yielded(user)
 
 

@@ -42,7 +42,7 @@ class SumsLowering:
         found = operation.sums
         whole = _kernel(found.extents, Summed.SUM, ElementFunction.of(found.finishing))
         if whole.parts == 1:
-            return self._launch(whole, found.source, found.sizes or (1,))
+            return self._launch(whole, found.source, found.sizes or (1,), element=_element(found.result))
         partial = _kernel(found.extents, Summed.SUM, _NOTHING)
         parts = self._launch(partial, found.source, _partial_sizes(partial))
         return self._combine(parts, found, Summed.SUM)
@@ -65,7 +65,8 @@ class SumsLowering:
         return self._launch(kernel, operation.partial, sizes, (operation.weight, operation.bias))
 
     def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed) -> ir.Value:
-        return self._launch(_combining(found, summed), parts, found.sizes or (1,))
+        element = F32.name if summed is Summed.MEAN else _element(found.result)
+        return self._launch(_combining(found, summed), parts, found.sizes or (1,), element=element)
 
     def _launch(
         self,
@@ -73,9 +74,10 @@ class SumsLowering:
         source: ir.Value,
         sizes: tuple[int, ...],
         parameters: Sequence[ir.Value] = (),
+        element: str = F32.name,
     ) -> ir.Value:
         argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
-        result = TensorArgument(sizes, F32.name, by_quads=False)
+        result = TensorArgument(sizes, element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
         read = [(each, TensorArgument.of(each, by_quads=False)) for each in parameters]
         operands = [(source, argument), *read]
@@ -141,3 +143,7 @@ def _is_small(extents: SummedExtents, width: int) -> bool:
 
 def _partial_sizes(kernel: ImageSums) -> tuple[int, ...]:
     return (kernel.extents.outer, kernel.parts, kernel.extents.kept)
+
+
+def _element(value: ir.Value) -> str:
+    return str(ir.RankedTensorType(value.type).element_type)

@@ -142,6 +142,35 @@ def test_normalized_groups_are_those_of_float64(groups: int, gpu_target: str, gp
     assert (np.abs(result - expected) <= bound + products).all()
 
 
+class Means(nn.Module):
+    """Means over pixels behind filters that read no channel but one."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv2d(channels, channels, 1, bias=False)
+        nn.init.dirac_(self.convolution.weight)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.convolution(image).mean((2, 3))
+
+
+@pytest.mark.parametrize("type_", wide([torch.float16, torch.bfloat16]))
+def test_means_in_half_precision_are_rounded_by_the_kernels(
+    type_: torch.dtype, gpu_target: str, gpu_device: str
+) -> None:
+    """Rows are added first: the program rounds their sums and means, and those of all."""
+    x = (torch.randint(-8, 9, (4, 64, 64, 33), generator=torch.Generator().manual_seed(0)) / 8).to(type_)
+    imported = iree.winograd.import_torch(Means(64).eval().to(type_), x)
+    compiled = bytes(iree.winograd.compile(imported, target=gpu_target, strict=True))
+    assert b"winograd_sum_256x33x64x1" in compiled and b"winograd_sum_4x64x64x1" in compiled
+    result = torch.as_tensor(iree.winograd.load(compiled, gpu_device)(x)).double()
+    rows = x.double().mean(3)
+    exact, of_rows = rows.mean(2), rows.abs().mean(2)
+    # Sums of these are exact in f32. Divisions are products with inverses, of a few roundings of f32.
+    roundoff = torch.finfo(type_).eps / 2
+    assert ((result - exact).abs() <= 2.1 * roundoff * (of_rows + exact.abs() + roundoff)).all()
+
+
 @pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
 def test_kernels_compile_for_all_targets(target: str) -> None:
     for image in (LAST, IMAGES["long rows"]):
