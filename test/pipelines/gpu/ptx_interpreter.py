@@ -182,8 +182,8 @@ class _Warp:
     copies: list[list[tuple[Array, Array, int]]] = field(default_factory=lambda: [[]])
     arrivals: list[tuple[list[tuple[Array, Array, int]], int, int]] = field(default_factory=list)
     """At barriers in shared memory, of so many lanes, once copies have come."""
-    products: list[list[Callable[[], None]]] = field(default_factory=lambda: [[]])
-    """Of the warp's warpgroup, those that aren't waited for, by groups."""
+    products: list[list[tuple[Callable[[], None], list[str]]]] = field(default_factory=lambda: [[]])
+    """Of the warp's warpgroup, those that aren't waited for, by groups, and the registers of their sums."""
     sums: dict[str, Array] = field(default_factory=dict)
     """What these are added to, by register."""
 
@@ -549,11 +549,11 @@ class _Warp:
             pending = int(each.operands[0])
             done = self.products[: len(self.products) - 1 - pending]
             self.products = self.products[len(done) :]
-            for multiply in (product for group in done for product in group):
+            for multiply, _ in (product for group in done for product in group):
                 multiply()
-            if not any(self.products):
-                self.registers.update(self.sums)
-                self.sums = {}
+            awaited = {each for group in self.products for _, targets in group for each in targets}
+            for register in set(self.sums) - awaited:
+                self.registers[register] = self.sums.pop(register)
         elif each.opcode[1] == "mma_async":
             self._begin_products(each)
 
@@ -601,7 +601,7 @@ class _Warp:
             for i, register in enumerate(targets):
                 self.sums[register] = found[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2]
 
-        self.products[-1].append(multiply)
+        self.products[-1].append((multiply, targets))
 
     def _matrix(self, fields: tuple[int, int, int], rows: int, number: str, columns: int = 16) -> Array:
         """Rows of 16 bytes in shared memory, eight of which follow each other."""
