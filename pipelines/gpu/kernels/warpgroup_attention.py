@@ -4,7 +4,7 @@ After Shah et al., FlashAttention-3 (NeurIPS 2024), without warps that copy alon
 for one warpgroup, others find exponentials. Scores are sums of exact products in f32. Exponentials are
 rounded to half precision, their sums aren't: a thread has its scores as it has to hold the rows of the second
 product. Chunks of 16 bytes of queries, keys and values come to shared memory as they are in the device's, all
-threads copying some. Barriers say of each stage's place that it is full, or empty again.
+threads moving some. Barriers say of each stage's place that it is full, or empty again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     barrier,
+    lane,
     quad_of,
+    quad_or_zero,
     thread_id,
     zero_scalar,
 )
@@ -53,7 +55,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     settled_sums,
 )
 from iree.winograd.pipelines.gpu.schedules.attention import Chunks, WarpgroupAttentionSchedule
-from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .attention import LOWEST, AttentionKernel, Masks
 from .batch_matmul import matrix_origin
@@ -94,16 +95,23 @@ class WarpgroupAttentionKernel(AttentionKernel):
 
 
 @dataclass(frozen=True)
-class _CopiedRows:
-    """Rows of a head that the threads of a workgroup copy by chunks: each thread one chunk of some rows."""
+class _MovedRows:
+    """Rows of a head that the threads of a workgroup move by chunks: each thread one chunk of some rows.
 
-    address: Index
-    """Of the first row."""
-    row_bytes: int
-    count: Index
-    """Of rows that there are, or fewer."""
-    chunks: int
-    """Of a row in the device's memory."""
+    Through registers: copies beside the computation take two cycles for each chunk, as they aren't neighbours
+    in shared memory.
+    """
+
+    chunks: ir.Value
+    """The tensor, as chunks."""
+    first: Index
+    """The first of the head."""
+    row_chunks: int
+    """Chunks from a row to the next."""
+    count: int
+    """Of rows that there are."""
+    length: int
+    """Chunks of a row."""
     shared: Chunks
     threads: int
 
@@ -113,34 +121,58 @@ class _CopiedRows:
         matrices: Matrices,
         row_stride: int,
         head: Index,
-        count: Index,
+        count: int,
         channels: int,
         shared: Chunks,
         threads: int,
-    ) -> _CopiedRows:
-        origin = buffer.address + matrix_origin(matrices, head) * HALF_BYTES
-        return _CopiedRows(origin, row_stride * HALF_BYTES, count, channels // COPIED, shared, threads)
+    ) -> _MovedRows:
+        """Raises ValueError as `span` does."""
+        chunks = buffer.viewed_as(F32.type, QUAD)
+        origin = matrix_origin(matrices, head) // COPIED
+        return _MovedRows(chunks, origin, row_stride // COPIED, count, channels // COPIED, shared, threads)
 
-    def copy(self, first: Index, memory: SharedBytes, to: IndexLike, *, are_all: bool) -> None:
-        """Starts to copy the rows from `first` on; zeros behind the last one, unless there `are_all`."""
-        together = min(self.threads // self.chunks, self.shared.rows)
-        row, chunk = thread_id() // self.chunks, thread_id() % self.chunks
-        copying = together * self.chunks
-        is_any = Condition(True) if copying == self.threads else thread_id().less_than(copying)
-        source = self.address + (first + row) * self.row_bytes + chunk * COPIED_BYTES
+    @property
+    def _together(self) -> int:
+        """Rows that all threads move at once."""
+        return min(self.threads // self.length, self.shared.rows)
+
+    @property
+    def loads(self) -> int:
+        """Of a thread."""
+        return ceil_div(self.shared.rows, self._together)
+
+    @property
+    def _place(self) -> tuple[Index, Index]:
+        """This thread's first row, and its chunk of all of them."""
+        return thread_id() // self.length, thread_id() % self.length
+
+    def load(self, first: Index) -> list[ir.Value]:
+        """This thread's chunks of the rows from `first` on, as numbers of f32; zeros behind the last one."""
+        row, chunk = self._place
+        are_all = self.count % self.shared.rows == 0
+        quads = []
+        for begin in range(0, self.loads * self._together, self._together):
+            number = first + row + begin
+            offset = self.first + number.minimum(self.count - 1) * self.row_chunks + chunk
+            exists = Condition(True) if are_all else number.less_than(self.count)
+            quads.append(quad_or_zero(exists, memref.load(self.chunks, [offset.value])))
+        # The compiler would load them where they are stored.
+        return settled_sums([lane(quad, i) for quad in quads for i in range(QUAD)])
+
+    def store(self, loaded: Sequence[ir.Value], memory: SharedBytes, to: IndexLike) -> None:
+        """Leaves them in shared memory."""
+        row, chunk = self._place
         place = Index.of(to) + chunk * self.shared.distance + row * COPIED_BYTES
-        for begin in range(0, self.shared.rows, together):
-            is_row = (
-                Condition(True)
-                if begin + together <= self.shared.rows
-                else (row + begin).less_than(self.shared.rows)
-            )
-            exists = Condition(True) if are_all else (first + row + begin).less_than(self.count)
+        moving, rows = self._together * self.length, self.shared.rows
+        is_any = Condition(True) if moving == self.threads else thread_id().less_than(moving)
+        for number in range(self.loads):
+            begin, quad = number * self._together, quad_of(loaded[number * QUAD : (number + 1) * QUAD])
+            is_row = Condition(True) if begin + self._together <= rows else (row + begin).less_than(rows)
 
-            def copy(begin: int = begin, exists: Condition = exists) -> None:
-                memory.copy_chunk(place + begin * COPIED_BYTES, source + begin * self.row_bytes, exists)
+            def store(quad: ir.Value = quad, begin: int = begin) -> None:
+                memory.store(quad, place + begin * COPIED_BYTES)
 
-            when(is_any & is_row, copy)
+            when(is_any & is_row, store)
 
 
 class _Workgroup:
@@ -173,18 +205,18 @@ class _Workgroup:
         self._stages, self._stage_bytes = self._of_queries.bytes, schedule.stage_bytes(problem)
         self._barriers = self._stages + schedule.stages * self._stage_bytes
         scores, mixtures, threads = problem.scores, problem.mixtures, schedule.threads
-        self._queries = _CopiedRows.of(
+        self._queries = _MovedRows.of(
             queries,
             scores.left,
             scores.left.row_stride,
             self._head,
-            Index(scores.rows),
+            scores.rows,
             scores.reduction,
             self._of_queries,
             threads,
         )
         self._keys, self._values = (
-            _CopiedRows.of(buffer, matrices, stride, self._head, Index(scores.columns), channels, to, threads)
+            _MovedRows.of(buffer, matrices, stride, self._head, scores.columns, channels, to, threads)
             for buffer, matrices, stride, channels, to in (
                 (keys, scores.right, scores.right.column_stride, scores.reduction, self._of_keys),
                 (values, mixtures.right, mixtures.right.row_stride, mixtures.columns, self._of_values),
@@ -208,25 +240,27 @@ class _Workgroup:
         scores, keys = self._scores, self._schedule.keys
         self._clear_channels()
         when(thread_id().less_than(1), self._initialize)
-        publish()
         barrier()
-        are_all = scores.rows % self._schedule.queries == 0
-        self._queries.copy(self._first, self._shared, 0, are_all=are_all)
-        self._copy_block(Index(0))
+        queries, loaded = self._queries.load(self._first), self._load_block(Index(0))
+        self._queries.store(queries, self._shared, 0)
+        self._store_block(Index(0), loaded)
+        loaded = self._load_following(Index(0))
         zero = zero_scalar(F32.type)
         # No infinity when it is multiplied.
         lowest = constant_like(zero, LOWEST / max(1.0, self._factor))
         results = [zero] * (WARPGROUP_ROWS * self._mixtures.columns // WARPGROUP_THREADS)
         values = [lowest, lowest, zero, zero, *results]
         whole = scores.columns // keys * keys
+        count = len(values)
         if whole:
 
-            def add_block(first: Index, values: list[ir.Value]) -> list[ir.Value]:
-                return self._add_copied(first, keys, values)
+            def add_block(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
+                return self._add_moved(first, keys, carried[:count], carried[count:])
 
-            values = loop_carried(whole, keys, values, add_block, "keys")
+            carried = loop_carried(whole, keys, [*values, *loaded], add_block, "keys")
+            values, loaded = carried[:count], carried[count:]
         if rest := scores.columns - whole:
-            values = self._add_copied(Index(whole), rest, values)
+            values = self._add_moved(Index(whole), rest, values, loaded)[:count]
         self._store(values[2:4], values[4:])
 
     # Memory
@@ -268,35 +302,52 @@ class _Workgroup:
                         lambda offset=offset: self._shared.store(zeros, offset),  # type: ignore[misc]
                     )
 
-    def _copy_block(self, first: Index) -> None:
-        """Begins to copy a block, as soon as that is not read any more whose place it takes."""
+    def _load_block(self, first: Index) -> list[ir.Value]:
+        """This thread's chunks of keys, and behind them those of values."""
+        return [*self._keys.load(first), *self._values.load(first)]
+
+    def _load_following(self, first: Index) -> list[ir.Value]:
+        """Those of the block behind one, some others if there is none."""
+        following = first + self._schedule.keys
+        if following.less_than(self._scores.columns).known is False:
+            return [zero_scalar(F32.type)] * (QUAD * (self._keys.loads + self._values.loads))
+        return self._load_block(following)
+
+    def _store_block(self, first: Index, loaded: Sequence[ir.Value]) -> None:
+        """Leaves a block in its place, as soon as what was there isn't read any more."""
         place, parity = self._position(first)
         # In the first turn there is nothing to wait for.
         self._empty(place).wait(parity ^ 1)
-        to, are_all = self._of_place(place), self._scores.columns % self._schedule.keys == 0
-        self._keys.copy(first, self._shared, to, are_all=are_all)
-        self._values.copy(first, self._shared, to + self._of_keys.bytes, are_all=are_all)
-        self._full(place).arrive_when_copied()
+        to, of_keys = self._of_place(place), QUAD * self._keys.loads
+        self._keys.store(loaded[:of_keys], self._shared, to)
+        self._values.store(loaded[of_keys:], self._shared, to + self._of_keys.bytes)
+        publish()
+        self._full(place).arrive()
 
     def _of_place(self, place: Index) -> Index:
         return place * self._stage_bytes + self._stages
 
-    def _add_copied(self, first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
-        """Adds a block of so many keys that are on their way, and has the next one copied meanwhile."""
+    def _add_moved(
+        self, first: Index, count: int, values: list[ir.Value], loaded: Sequence[ir.Value]
+    ) -> list[ir.Value]:
+        """Adds a block of so many keys.
+
+        The next one, of which this thread's chunks are `loaded`, comes to shared memory, and those of the one
+        behind it are asked for.
+        """
         following = first + self._schedule.keys
-        when(following.less_than(self._scores.columns), lambda: self._copy_block(following))
+        when(following.less_than(self._scores.columns), lambda: self._store_block(following, loaded))
+        loaded = self._load_following(following)
         place, parity = self._position(first)
 
         def add() -> list[ir.Value]:
             self._full(place).wait(parity)
-            # Copies write as threads do.
-            publish()
             return self._add_block(first, count, self._of_place(place), values)
 
-        # Warpgroups behind the last query help to copy alone.
+        # Warpgroups behind the last query help to move keys alone.
         values = values_when(self._has_queries, add, values)
         when(self._lane.less_than(1), self._empty(place).arrive)
-        return values
+        return [*values, *loaded]
 
     # A block of keys
 

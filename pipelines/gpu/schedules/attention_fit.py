@@ -6,6 +6,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
 from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_chip, amd_family
 
 from .attention import (
@@ -19,14 +20,10 @@ from .matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS
 MOST_WARPS = 4
 """Of a workgroup on matrix units, which share keys and values. As many are on each part of a multiprocessor
 as if there were workgroups of their own."""
-MOST_WARPGROUPS = 3
-"""Of a workgroup."""
-FEW_CHANNELS = 64
-"""Of heads for which so many warpgroups have registers."""
-_BLOCK_KEYS = 128
-"""Of a block by warpgroups."""
-_MOST_OF_BLOCKS = 80
-"""Channels of heads of which shared memory has three blocks of so many keys."""
+_MOVED = 1.5
+"""What moving keys and values to shared memory takes, times what a warpgroup does with them."""
+_RESIDENT_THREADS = 512, 256
+"""For which there are registers where a thread has few scores and results, or many."""
 _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 MULTIPROCESSORS = 132
@@ -76,17 +73,30 @@ def multiplies_chunks(problem: AttentionProblem) -> bool:
 
 
 def _of_warpgroups(problem: AttentionProblem) -> list[WarpgroupAttentionSchedule]:
-    """The most warpgroups that threads have registers for, unless fewer are in use as long."""
-    channels = max(problem.scores.reduction, problem.mixtures.columns)
-    most = MOST_WARPGROUPS if channels <= FEW_CHANNELS else MOST_WARPGROUPS - 1
+    """Those of fewer or more warpgroups, which share keys, that first which is predicted to take least.
 
-    def busy(schedule: WarpgroupAttentionSchedule) -> int:
-        """Of the multiprocessor that has most queries, how many warpgroups follow each other."""
-        return ceil_div(schedule.workgroups(problem), MULTIPROCESSORS) * schedule.warpgroups
+    Four of them, and blocks of 64 keys, have taken 156 us of 16 heads of 4096 tokens and 40 channels on an
+    H200, two with blocks of 128 253.
+    """
+    channels, columns = max(problem.scores.reduction, problem.mixtures.columns), problem.scores.columns
+    has_few_results = channels <= 64
+    if has_few_results and columns > 128:
+        keys, most = 64, 4
+    else:
+        keys, most = 128 if channels <= 80 else 64, 2
+    has_few = channels <= 80 and min(keys, columns) <= 80
+    threads = _RESIDENT_THREADS[0 if has_few else 1]
 
-    keys = _BLOCK_KEYS if channels <= _MOST_OF_BLOCKS else _BLOCK_KEYS // 2
-    candidates = [WarpgroupAttentionSchedule(each, keys, max(1, most // each)) for each in range(most, 0, -1)]
-    return sorted(candidates, key=busy)
+    def work(schedule: WarpgroupAttentionSchedule) -> float:
+        """Of the multiprocessor that has most queries."""
+        rounds = ceil_div(schedule.workgroups(problem), MULTIPROCESSORS)
+        return rounds * (schedule.warpgroups + _MOVED)
+
+    candidates = [
+        WarpgroupAttentionSchedule(each, keys, max(1, threads // (each * WARPGROUP_THREADS)))
+        for each in range(most, 0, -1)
+    ]
+    return sorted(candidates, key=work)
 
 
 def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:

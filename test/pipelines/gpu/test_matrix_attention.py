@@ -204,14 +204,6 @@ def test_spills_no_registers(case: Case, architecture: str, tmp_path: Path) -> N
     assert spilled_bytes(tmp_path, architecture)[name] == 0
 
 
-@pytest.mark.parametrize("channels", wide([32, 40, 64, 80, 128]))
-@pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16], ids=str)
-def test_half_numbers_spill_no_registers(type_: torch.dtype, channels: int, tmp_path: Path) -> None:
-    x = np.zeros((2, 256, 3 * 8 * channels), np.float32)
-    _, name = text_of(RoundedHeads(8, type_), [x], tmp_path)
-    assert spilled_bytes(tmp_path, ARCHITECTURE)[name] == 0
-
-
 @pytest.mark.matrix_units
 @pytest.mark.parametrize(
     "case",

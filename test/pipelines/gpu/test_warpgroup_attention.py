@@ -67,13 +67,13 @@ def bound_of(
 @pytest.mark.parametrize(
     ("case", "type_", "multiprocessors"),
     [
-        ((70, 150, 24, 40), torch.float16, 132),
+        ((70, 150, 24, 40), torch.float16, 1),
         *wide_combinations(
             [
                 ((130, 77, 40, 40), torch.float16, 1),
-                ((70, 150, 24, 40), torch.bfloat16, 132),
-                ((200, 256, 80, 80), torch.bfloat16, 1),
-                ((40, 300, 160, 160), torch.float16, 132),
+                ((200, 130, 24, 64), torch.bfloat16, 1),
+                ((130, 200, 80, 80), torch.bfloat16, 1),
+                ((40, 140, 160, 160), torch.float16, 132),
                 ((16, 8, 8, 64), torch.float16, 132),
             ]
         ),
@@ -133,7 +133,7 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, tmp_path: Path) -> None
     assert is_right.all()
 
 
-@pytest.mark.parametrize("channels", wide([32, 40, 64, 80, 128, 160]))
+@pytest.mark.parametrize("channels", wide([40, 64, 80, 128, 160]))
 @pytest.mark.parametrize("multiprocessors", [1, 132])
 def test_threads_have_registers(
     multiprocessors: int, channels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
