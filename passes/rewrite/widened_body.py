@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
@@ -32,28 +32,34 @@ def _is_known(operation: ir.Operation) -> bool:
 def widen_body(block: ir.Block, widened: Widened, *, rounds: bool) -> ir.Type | None:
     """Has `block` compute in f32, in place; what it read from outside it reads by `widened`.
 
-    An f32 operation, rounded, gives what the same operation of half precision gives: f32 has more than twice
-    the digits of f16 and bf16, and two more (Figueroa, SIGNUM Newsletter 30(3), 1995). So with `rounds` each
-    result is rounded at once. Without, as for sums, nothing is; the result is then the type that what the
-    block yields is yet to be rounded to, or None.
+    A body is an operation of the model, such as a sigmoid, which tools compute in f32 and round once. So with
+    `rounds` what the block yields is rounded, what it compares or makes integers of, and what it rounds
+    itself. Of a single operation that is what half precision gives: f32 has more than twice the digits of
+    f16 and bf16, and two more (Figueroa, SIGNUM Newsletter 30(3), 1995). Without, as for sums, nothing is;
+    the result is then the type that what the block yields is yet to be rounded to, or None.
     """
     exact: set[ir.Value] = set()
     for argument in block.arguments:
         if half_type(argument) is not None:
             argument.set_type(ir.F32Type.get())
             exact.add(argument)
+    halves: dict[ir.Value, ir.Type] = {}
     unrounded: ir.Type | None = None
     for operation in [view.operation for view in block.operations]:
         for number, operand in enumerate(operation.operands):
             if half_type(operand) is not None:
                 operation.operands[number] = widened(operand)
                 exact.add(operation.operands[number])
+        if rounds and operation.name in (*_READ, *_ENDS, *_CONVERSIONS):
+            _round_operands(operation, halves)
         if operation.name in _CONVERSIONS:
             unrounded = _convert(operation, exact, rounds=rounds) or unrounded
         elif operation.name == "arith.constant":
             _widen_constant(operation, exact)
         else:
-            unrounded = _widen_operation(operation, exact, rounds=rounds) or unrounded
+            halves |= (widened_here := _widen_operation(operation, exact))
+            if not rounds:
+                unrounded = next(iter(widened_here.values()), unrounded)
     return unrounded
 
 
@@ -89,8 +95,9 @@ def _widen_constant(operation: ir.Operation, exact: set[ir.Value]) -> None:
     operation.erase()
 
 
-def _widen_operation(operation: ir.Operation, exact: set[ir.Value], *, rounds: bool) -> ir.Type | None:
-    unrounded = None
+def _widen_operation(operation: ir.Operation, exact: set[ir.Value]) -> dict[ir.Value, ir.Type]:
+    """The results, now in f32, that may be no numbers of half precision, with the type that they had."""
+    halves: dict[ir.Value, ir.Type] = {}
     for result in operation.results:
         half = half_type(result)
         if half is None:
@@ -100,20 +107,16 @@ def _widen_operation(operation: ir.Operation, exact: set[ir.Value], *, rounds: b
             operand in exact or not isinstance(operand.type, ir.F32Type) for operand in operation.operands
         ):
             exact.add(result)
-        elif rounds:
-            _round_result(operation, result, half, exact)
         else:
-            unrounded = half
-    return unrounded
+            halves[result] = half
+    return halves
 
 
-def _round_result(operation: ir.Operation, result: ir.Value, half: ir.Type, exact: set[ir.Value]) -> None:
-    uses = [(use.owner.operation, use.operand_number) for use in result.uses]
-    with operation.location, ir.InsertionPoint.after(operation):
-        rounded = _rounded(result, half)
-    exact.add(rounded)
-    for user, number in uses:
-        user.operands[number] = rounded
+def _round_operands(operation: ir.Operation, halves: Mapping[ir.Value, ir.Type]) -> None:
+    with operation.location, ir.InsertionPoint(operation):
+        for number, operand in enumerate(operation.operands):
+            if (half := halves.get(operand)) is not None:
+                operation.operands[number] = _rounded(operand, half)
 
 
 def _rounded(value: ir.Value, half: ir.Type) -> ir.Value:

@@ -44,10 +44,10 @@ class WidenHalf:
 
     IREE 3.13 multiplies f16 and bf16 one by one on CPUs, 6 to 24 times as slowly as our kernels multiply f32,
     and can't compile convolutions of bf16 for GPUs. So in a program with convolutions of such numbers f32
-    takes their place in all tensors between arguments and results. What they hold stays the same: products of
-    two f16 or bf16 are exact in f32, arithmetic on elements is rounded to the program's type at once, where
-    its type says so. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default, round
-    each addition.
+    takes their place in all tensors between arguments and results. Products of two f16 or bf16 are exact in
+    f32. What an operation on elements gives is rounded to the program's type, once: a sigmoid is computed in
+    f32, as torch does. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default,
+    round each addition.
 
         %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<...xf16>, ...) outs(%zeros : tensor<...xf32>)
         %t = linalg.generic ins(%c : tensor<...xf32>) { arith.truncf }

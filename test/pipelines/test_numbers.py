@@ -163,6 +163,35 @@ def test_numbers_are_rounded_to_bf16_in_registers(most, passes, fused):
     assert torch.all((moved <= bound + 2.0**-23 * numbers.abs())[passing])
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_small_numbers_are_rounded_to_f16_in_registers(fused):
+    """To the nearest, halfway between two to the even one; those below the least normal one may stay."""
+    number = numbers_of(rounds_bf16=False, stores_half=False, fused_multiply_add=fused)["f16"]
+
+    def copy_rounded(
+        source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int
+    ) -> None:
+        assert count.known is not None and count.known % lanes == 0
+        with loop(count, lanes) as i:
+            target.store(number.rounded(source.load(first + i, lanes), 65504.0), place + i)
+
+    stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(torch.float16).float()
+    finite = stored[stored.isfinite()].sort().values
+    near = ((finite[1:].double() + finite[:-1].double()) / 2).float()
+    ends = [torch.tensor(end) for end in (torch.inf, -torch.inf)]
+    numbers = torch.cat([finite, near, *(near.nextafter(end) for end in ends), torch.tensor([torch.nan])])
+    numbers = torch.cat([numbers, torch.zeros(-len(numbers) % 8)])
+    program = copying_program("f32", "f32", len(numbers), 8, copy_numbers=copy_rounded)
+    result = torch.as_tensor(winograd.load(program).copied(numbers))
+    expected = numbers.half().float()
+    assert torch.equal(result.isnan(), expected.isnan())
+    is_normal = numbers.abs() >= torch.finfo(torch.float16).tiny
+    assert torch.equal(result[is_normal], expected[is_normal])
+    below = numbers[~is_normal & ~numbers.isnan()]
+    moved = (result[~is_normal & ~numbers.isnan()] - below).abs()
+    assert torch.all(moved <= 2.0**-11 * below.abs() + torch.finfo(torch.float32).tiny)
+
+
 @pytest.mark.parametrize(
     ("processor", "lanes"), [("cpu:znver4", 1), ("cpu:znver4", 16), ("cpu:sierraforest", 8)]
 )

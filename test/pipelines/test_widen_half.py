@@ -40,6 +40,38 @@ def test_layers_are_rounded_once(names: tuple[str, ...], type_: torch.dtype) -> 
     expect_rounded_once(results_of(model, images), in_double(model, images), type_, SUM_ERRORS["cpu"])
 
 
+class _Functions(torch.nn.Module):
+    """Functions of the same elements, each of several operations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copy = torch.nn.Conv2d(1, 1, 1, bias=False)
+        self.copy.weight.data.fill_(1)
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        functions = torch.nn.functional
+        copied = self.copy(image)
+        return (
+            functions.elu(copied),
+            functions.gelu(copied),
+            functions.hardsigmoid(copied),
+            functions.hardswish(copied),
+            functions.mish(copied),
+            functions.silu(copied),
+            functions.softplus(copied),
+            torch.sigmoid(copied),
+        )
+
+
+@pytest.mark.parametrize("type_", TYPES, ids=str)
+def test_functions_are_rounded_once(type_: torch.dtype) -> None:
+    """In bf16 a function of four operations would be off by four roundings; f32's are off by 2^-20."""
+    model = _Functions().to(type_)
+    image = torch.linspace(-4, 4, 64, dtype=torch.float64).reshape(1, 1, 8, 8).to(type_)
+    for result, expected in zip(results_of(model, [image]), in_double(model, [image]), strict=True):
+        assert np.all(np.abs(result - expected) <= ROUNDOFF[type_] * np.abs(expected) + 2.0**-20)
+
+
 @pytest.mark.wide
 def test_a_network_is_as_accurate_as_torch() -> None:
     expect_a_network_as_accurate_as_torch(torch.float16)

@@ -2,7 +2,7 @@
 
 util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
 
-// Sums are rounded where the program rounds them, and so is arithmetic on elements; a ReLU is exact. What leaves the
+// Sums are rounded where the program rounds them, and so is what an operation on elements gives. What leaves the
 // program is of half precision.
 // CHECK-LABEL: func.func @layer(
 // CHECK-SAME: %[[X:.*]]: tensor<1x10x10x8xf16>, %[[R:.*]]: tensor<1x8x8x4xf16>
@@ -20,9 +20,9 @@ util.global private @device = #hal.device.target<"local", [#hal.executable.targe
 // CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[WIDE_R]] : tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>)
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: arith.maximumf
 // CHECK-NEXT: arith.truncf
 // CHECK-NEXT: arith.extf
-// CHECK-NEXT: arith.maximumf
 // CHECK-NEXT: linalg.yield
 // CHECK: arith.truncf
 // CHECK: return %{{.*}} : tensor<1x8x8x4xf16>
@@ -46,6 +46,49 @@ func.func @layer(%x: tensor<1x10x10x8xf16>, %r: tensor<1x8x8x4xf16>) -> tensor<1
     linalg.yield %m : f16
   } -> tensor<1x8x8x4xf16>
   return %s : tensor<1x8x8x4xf16>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// Functions are computed in f32 and rounded once. What is compared is what half precision would compare.
+// CHECK-LABEL: func.func @functions
+// CHECK: linalg.conv_2d_nhwc_hwcf
+// CHECK: linalg.generic
+// CHECK: arith.negf %{{.*}} : f32
+// CHECK-NEXT: math.exp %{{.*}} : f32
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : f32
+// CHECK-NEXT: %[[QUOTIENT:.*]] = arith.divf %{{.*}}, %[[SUM]] : f32
+// CHECK-NEXT: arith.truncf %[[QUOTIENT]] : f32 to f16
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: linalg.yield
+// CHECK: %[[DOUBLE:.*]] = arith.addf
+// CHECK-NEXT: %[[HALF:.*]] = arith.truncf %[[DOUBLE]] : f32 to f16
+// CHECK-NEXT: %[[ROUNDED:.*]] = arith.extf %[[HALF]]
+// CHECK-NEXT: arith.cmpf ogt, %[[ROUNDED]], %{{.*}} : f32
+func.func @functions(%x: tensor<1x10x10x8xf16>, %w: tensor<3x3x8x4xf16>) -> tensor<1x8x8x4xf16> {
+  %zero = arith.constant 0.0 : f16
+  %one = arith.constant 1.0 : f16
+  %h = tensor.empty() : tensor<1x8x8x4xf16>
+  %zeros = linalg.fill ins(%zero : f16) outs(%h : tensor<1x8x8x4xf16>) -> tensor<1x8x8x4xf16>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf16>) -> tensor<1x8x8x4xf16>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x8x8x4xf16>) outs(%h : tensor<1x8x8x4xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %n = arith.negf %in : f16
+    %e = math.exp %n : f16
+    %a = arith.addf %e, %one : f16
+    %d = arith.divf %one, %a : f16
+    linalg.yield %d : f16
+  } -> tensor<1x8x8x4xf16>
+  %c = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<1x8x8x4xf16>) outs(%h : tensor<1x8x8x4xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %d = arith.addf %in, %in : f16
+    %g = arith.cmpf ogt, %d, %one : f16
+    %r = arith.select %g, %in, %zero : f16
+    linalg.yield %r : f16
+  } -> tensor<1x8x8x4xf16>
+  return %c : tensor<1x8x8x4xf16>
 }
 
 // -----

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.vectors import constant_like, multiply_add
 
 from .f32 import F32
 from .number import Number, with_element
+from .rounding import rounded_by_product
 
 _BELOW_HALF = (1 << (BITS - 1)) - 1
 """Added to what is cut off, it carries for what is more than a half, and with one more for a half."""
@@ -29,8 +30,10 @@ _DIGITS, _BIAS = 23, 127
 _DISTANCE = float(3 << BITS - 1)
 """So many times the power of two of a number of f32 lies in the middle of numbers whose last bit is the last
 that bf16 has of it, and is even as such: what is added to it is rounded (Dekker, Numer. Math. 18, 1971)."""
+_KEPT = 8
+"""Digits of bf16."""
 _MOST = 2.0**110
-"""Up to which such sums are finite."""
+"""Up to which products by two to the power of what is cut off are finite."""
 _MOST_EXPONENT = 86
 """That of the largest distance that any number of f32 may be added to."""
 
@@ -76,12 +79,13 @@ class SummedUpperHalf(UpperHalf):
     def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
         if _is_upper_half(computed):
             return computed
-        if most > _MOST and not passes:
+        if most <= _MOST:
+            return rounded_by_product(computed, _KEPT, self.fused_multiply_add)
+        if not passes:
             return super().rounded(computed)
         integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
         exponent = arith.andi(arith.bitcast(integer, computed), _splat(_EXPONENT, integer))
-        if most > _MOST:
-            exponent = arith.minui(exponent, _splat(_MOST_EXPONENT + _BIAS << _DIGITS, integer))
+        exponent = arith.minui(exponent, _splat(_MOST_EXPONENT + _BIAS << _DIGITS, integer))
         power, fused = arith.bitcast(computed.type, exponent), self.fused_multiply_add
         far = multiply_add(power, constant_like(computed, _DISTANCE), computed, fused)
         return multiply_add(power, constant_like(computed, -_DISTANCE), far, fused)

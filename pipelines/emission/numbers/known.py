@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from iree.winograd.dialect.bindings import ir
 
 from .bf16 import BF16, ROUNDED_BF16, SummedUpperHalf
-from .f16 import F16
+from .f16 import F16, SummedHalfPrecision
 from .f32 import F32
 from .number import Number
 
@@ -25,7 +25,11 @@ def numbers_of(*, rounds_bf16: bool, stores_half: bool, fused_multiply_add: bool
         return {**NUMBERS, ROUNDED_BF16.name: ROUNDED_BF16}
     if stores_half:
         return NUMBERS
-    return {**NUMBERS, BF16.name: SummedUpperHalf(BF16.name, fused_multiply_add)}
+    return {
+        **NUMBERS,
+        F16.name: SummedHalfPrecision(F16.name, fused_multiply_add),
+        BF16.name: SummedUpperHalf(BF16.name, fused_multiply_add),
+    }
 
 
 def number_of(type_: ir.Type, numbers: Numbers = NUMBERS) -> Number:

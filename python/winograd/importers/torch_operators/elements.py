@@ -32,3 +32,15 @@ def log10(tensor: Any) -> Any:
 def extremum_without_nan(compare: Callable[..., Any], tensor: Any, other: Any) -> Any:
     """`aten.fmax` or `fmin` by `torch.ge` or `le`, of shapes that torch-mlir doesn't broadcast."""
     return torch.where(compare(tensor, other) | torch.isnan(other), tensor, other)
+
+
+def rounded_once(
+    operator: Any, of_single: Callable[..., Any] | None, tensor: Any, *arguments: Any, **settings: Any
+) -> Any:
+    """A function of half precision in f32, as torch computes it; `of_single` of other types.
+
+    torch-mlir would write it in several operations, of which each is rounded.
+    """
+    if tensor.dtype in (torch.float16, torch.bfloat16):
+        return operator(tensor.float(), *arguments, **settings).to(tensor.dtype)
+    return NotImplemented if of_single is None else of_single(tensor, *arguments, **settings)

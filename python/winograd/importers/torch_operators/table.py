@@ -84,13 +84,27 @@ _SCATTERS = (
 )
 
 
+_OF_SEVERAL_OPERATIONS = (
+    _aten.elu.default,
+    _aten.gelu.default,
+    _aten.hardsigmoid.default,
+    _aten.hardswish.default,
+    _aten.mish.default,
+    _aten.silu.default,
+    _aten.softplus.default,
+)
+"""Functions of single elements that torch rounds once."""
+
+
 def _of_elements() -> Decompositions:
+    table = get_decomposition_table()
     return {
         _aten.copysign.Tensor: elements.copysign,
         _aten.fmax.default: partial(elements.extremum_without_nan, torch.ge),
         _aten.fmin.default: partial(elements.extremum_without_nan, torch.le),
         _aten.fmod.Scalar: elements.remainder_by_number,
         _aten.log10.default: elements.log10,
+        **{each: partial(elements.rounded_once, each, table.get(each)) for each in _OF_SEVERAL_OPERATIONS},
     }
 
 
