@@ -21,10 +21,14 @@ import re
 import sys
 from pathlib import Path
 
-from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each
+from iree.winograd.calibration.programs import backend_of
+from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
+
+from benchmarks.amd.compiled import ALL_TARGETS, CompiledProgram, compiled_for_each, target_name
 from benchmarks.amd.kernel import kernel_table
-from benchmarks.amd.layers import LAYERS, layer_text
+from benchmarks.amd.layers import LAYERS, layer_problem, layer_text
 from benchmarks.amd.page import program_page
+from benchmarks.amd.predicted import predicted
 from benchmarks.amd.radv import MESA
 from benchmarks.results_file import ResultsFile
 
@@ -57,7 +61,10 @@ def main() -> int:
                 print(f"{row}: {compiled}", file=sys.stderr)
                 continue
             spilled += sum(kernel.spilled > 0 for kernel in compiled.kernels)
-            results.add(row, {"program": name, "target": target, "by": by, **compiled.as_json})
+            record = {"program": name, "target": target, "by": by, **compiled.as_json}
+            if not arguments.stock and name in LAYERS:
+                record["stock_seconds"] = _stock_seconds(name, target)
+            results.add(row, record)
             if arguments.pages is not None and not arguments.stock:
                 arguments.pages.mkdir(parents=True, exist_ok=True)
                 (arguments.pages / _page_name(name, target)).write_text(program_page(compiled))
@@ -68,6 +75,13 @@ def main() -> int:
                 print(f"\n{name}\n", *kernel_table(compiled.kernels), sep="\n", flush=True)
     print(f"{spilled} kernels spill", file=sys.stderr)
     return 1 if spilled and not arguments.stock else 0
+
+
+def _stock_seconds(layer: str, target: str) -> float:
+    """What IREE's own code is predicted to take for one of the layers."""
+    space = backend_of(target_name(target)).search_space()
+    assert isinstance(space, GpuSearchSpace)
+    return predicted(layer_problem(LAYERS[layer]), space).stock_seconds
 
 
 def _page_name(program: str, target: str) -> str:

@@ -15,6 +15,8 @@ from benchmarks.amd.machine_code import Instructions, MatrixProduct
 
 _SHARED_BYTES = 128
 """That the shared memory of a compute unit moves in a cycle."""
+_CACHED_BYTES, _CACHED_BYTES_OF_CDNA = 128, 64
+"""That its first cache gives in a cycle."""
 _DOUBLED = re.compile(r"v_(?:fma|fmac|fmaak|fmamk|mul|add|sub|subrev|max|min|max_num|min_num)_f32")
 """What RDNA 3 and 4 do for a wave of 64 in one cycle."""
 _QUARTER = re.compile(r"v_(?:mul_lo|mul_hi|mad_[ui]64|mad_co|rcp|rsq|sqrt|exp|log)_")
@@ -47,6 +49,8 @@ class Architecture:
     """Whether matrix units work while the vector unit does."""
     shared_memory: int = 64 * 1024
     """Bytes of a compute unit."""
+    cached_bytes: int = _CACHED_BYTES
+    """That the first cache of a compute unit gives in a cycle."""
 
 
 def _rdna(name: str, registers: int, halves: int = 0) -> Architecture:
@@ -59,7 +63,20 @@ def _rdna(name: str, registers: int, halves: int = 0) -> Architecture:
 def _cdna(name: str, halves: int, singles: int = 32, shared_kib: int = 64) -> Architecture:
     matrix = {"f16": halves, "bf16": halves, "bf16_1k": halves, "xf32": halves // 2, "f32": singles}
     shared = shared_kib * 1024
-    return Architecture(name, 4, 16, 32, 512, 8, 8, 64, matrix, overlaps=True, shared_memory=shared)
+    return Architecture(
+        name,
+        4,
+        16,
+        32,
+        512,
+        8,
+        8,
+        64,
+        matrix,
+        overlaps=True,
+        shared_memory=shared,
+        cached_bytes=_CACHED_BYTES_OF_CDNA,
+    )
 
 
 ARCHITECTURES = MappingProxyType(
@@ -94,6 +111,8 @@ class Bound:
     computing: float
     sharing: float
     """That shared memory takes."""
+    caching: float
+    """That the first cache takes."""
     least: float
     """For the products alone, by the unit that does them."""
 
@@ -112,15 +131,19 @@ class Bound:
         )
         computing = max(vector, matrix) if architecture.overlaps else vector + matrix
         sharing = loop.shared_bytes * wave / _SHARED_BYTES * architecture.simds
-        return Bound(computing, sharing, matrix or loop.multiply_adds * wave / architecture.multiply_adds)
+        caching = loop.cached_bytes * wave / architecture.cached_bytes * architecture.simds
+        least = matrix or loop.multiply_adds * wave / architecture.multiply_adds
+        return Bound(computing, sharing, caching, least)
 
     @property
     def by(self) -> str:
-        return "computing" if self.computing >= self.sharing else "shared memory"
+        if self.computing >= max(self.sharing, self.caching):
+            return "computing"
+        return "shared memory" if self.sharing >= self.caching else "the first cache"
 
     @property
     def of_peak(self) -> float:
-        return self.least / max(self.computing, self.sharing)
+        return self.least / max(self.computing, self.sharing, self.caching)
 
 
 def waves_by_registers(registers: int, wave: int, architecture: Architecture) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.amd.bounds import Bound
-from benchmarks.amd.machine_code import Instructions
+from benchmarks.amd.machine_code import Instructions, main_loop
 from benchmarks.tables.markdown import table
 
 COLUMNS = (
@@ -27,6 +27,15 @@ COLUMNS = (
     "bound",
     "by",
 )
+
+
+_CONVOLUTION_OF_IREE = "_conv_"
+"""In the names of kernels, whose loops may multiply and add by instructions of their own."""
+
+
+def loop_of(name: str, code: str) -> Instructions | None:
+    """The main loop of a kernel, by its name and its code."""
+    return main_loop(code, separate=_CONVOLUTION_OF_IREE in name)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class CompiledKernel:
                 "multiply_adds": self.loop.multiply_adds,
                 "matrix_products": sum(number for _, number in self.loop.matrix_products),
                 "shared_bytes": self.loop.shared_bytes,
+                "cached_bytes": self.loop.cached_bytes,
                 "saved": self.loop.saved,
                 "bound": round(self.bound.of_peak, 3),
                 "bound_by": self.bound.by,

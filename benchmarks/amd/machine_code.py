@@ -16,6 +16,10 @@ _SYNTAX = Syntax(
 _INSTRUCTION = re.compile(r"\s+([a-z]\w+)\s*([^;]*)")
 _ENCODING = re.compile(r"(?:_(?:e32|e64|dpp|sdwa))+$")
 _MULTIPLY_ADD = re.compile(r"v_(?:pk_|dual_)?(?:fma|fmac|fmaak|fmamk)_f32")
+_MULTIPLICATION = re.compile(rf"{_MULTIPLY_ADD.pattern}|v_(?:pk_|dual_)?mul_f32")
+_CACHED = re.compile(
+    r"(?:buffer|global|flat)_load_\w*?(?:dword(?:x(\d))?|[bui](8|16|32|64|96|128)|(short)|(byte))\b"
+)
 _SHARED = re.compile(r"ds_(read|load|write|store)(_?2)?(?:addr|st64)?\w*?_([bui]\d+)")
 _MATRIX_PRODUCT = re.compile(r"v_(?:wmma|mfma)_f32_(\d+)x(\d+)x(\d+)_?(\w+)")
 
@@ -44,13 +48,18 @@ class Instructions:
     """Instructions that do these, or multiply matrices."""
     shared_bytes: int = 0
     """That a thread loads from shared memory, or stores to it."""
+    cached_bytes: int = 0
+    """That it loads from memory, through the first cache."""
 
     @staticmethod
-    def of(lines: Sequence[str]) -> Instructions:
+    def of(lines: Sequence[str], *, separate: bool = False) -> Instructions:
+        """Of code; where it is `separate` that multiplies and adds, a multiplication is a multiply-add."""
         counts = Instructions()
         for line in lines:
             if match := _INSTRUCTION.match(line):
-                counts._add(_ENCODING.sub("", match[1]), match[2])
+                counts._add(
+                    _ENCODING.sub("", match[1]), match[2], _MULTIPLICATION if separate else _MULTIPLY_ADD
+                )
         return counts
 
     @property
@@ -77,18 +86,35 @@ class Instructions:
         """What the code is for, to tell loops apart: multiply-adds of a thread, or those of matrices."""
         return self.multiply_adds + sum(each.multiply_adds * number for each, number in self.matrix_products)
 
-    def _add(self, name: str, operands: str) -> None:
+    def _add(self, name: str, operands: str, multiplies: re.Pattern[str]) -> None:
         self.names[name] += 1
         # RDNA 3 and 4 issue pairs: "v_dual_fmac_f32 v1, v2, v3 :: v_dual_fmac_f32 v4, v5, v6".
         parts = [name, *re.findall(r"::\s*(v_\w+)", operands)]
-        done = sum(_MULTIPLY_ADD.match(each) is not None for each in parts)
+        done = sum(multiplies.match(each) is not None for each in parts)
         self.multiply_adds += done * (2 if name.startswith("v_pk_") else 1)
         self.multiplying += done > 0 or MatrixProduct.of(name) is not None
         if match := _SHARED.match(name):
             self.shared_bytes += int(match[3][1:]) // 8 * (2 if match[2] else 1)
+        if match := _CACHED.match(name):
+            self.cached_bytes += _loaded_bytes(match)
 
 
-def main_loop(code: str) -> Instructions | None:
-    """The shortest of the loops that multiply most, or None where none does, since they are unrolled."""
-    counted = (Instructions.of(lines) for lines in sorted(loops(code.splitlines(), _SYNTAX), key=len))
-    return max((each for each in counted if each.work), key=lambda each: each.work, default=None)
+def _loaded_bytes(match: re.Match[str]) -> int:
+    quads, bits, short, byte = match.groups()
+    if bits is not None:
+        return int(bits) // 8
+    return 2 if short else 1 if byte else 4 * int(quads or 1)
+
+
+def main_loop(code: str, *, separate: bool = False) -> Instructions | None:
+    """The shortest of the loops that multiply most, or None where none does, since they are unrolled.
+
+    `separate` says that it may multiply and add by instructions of their own.
+    """
+    found = sorted(loops(code.splitlines(), _SYNTAX), key=len)
+    for alone in (False, True) if separate else (False,):
+        counted = (Instructions.of(lines, separate=alone) for lines in found)
+        loop = max((each for each in counted if each.work), key=lambda each: each.work, default=None)
+        if loop is not None:
+            return loop
+    return None

@@ -11,7 +11,12 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.selection.chooser import choose_predicted
 from iree.winograd.pipelines.selection.decision import Candidate
-from iree.winograd.pipelines.selection.prediction import attainable_limit, error_limit, predict_fastest
+from iree.winograd.pipelines.selection.prediction import (
+    attainable_limit,
+    error_limit,
+    iree_tolerance,
+    predict_fastest,
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ def predicted(problem: ConvolutionProblem, space: GpuSearchSpace) -> Predicted:
     asked = error_limit(problem, space, None, None)
     candidates = predict_fastest(problem, space, asked)
     limit = attainable_limit(problem, asked, candidates)
-    chosen, _ = choose_predicted([each for each in candidates if each.keeps(limit)])
+    chosen, _ = choose_predicted([each for each in candidates if each.keeps(limit)], iree_tolerance(problem))
     seconds = chosen.predicted_seconds
     stock = sum(space.iree_stage_seconds(problem).values()) or seconds
     return Predicted(None if chosen.implementation.is_left_to_iree else chosen, seconds, stock, limit)

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_sharing
-from benchmarks.amd.kernel import CompiledKernel
-from benchmarks.amd.machine_code import main_loop
+from benchmarks.amd.kernel import CompiledKernel, loop_of
 
 MESA = Path(__file__).parents[2] / "build" / "amd-mesa"
 """Where `make amd` has Mesa put."""
@@ -107,7 +106,7 @@ def kernels_of_log(log: str, stand_in: str) -> Iterator[CompiledKernel]:
             assert entry is not None and size is not None, "kernels have a name and a size"
             threads = int(size[1]) * int(size[2]) * int(size[3])
             wave = int(re.findall(r"^max_subgroup_size: (\d+)", spirv, re.M)[-1])
-            loop = main_loop(code)
+            loop = loop_of(entry[1], code)
             # RADV counts waves of 32 threads, by registers alone for workgroups that don't share memory.
             waves = numbers["Subgroups per SIMD"] * 32 // wave
             shared = numbers["LDS size"]

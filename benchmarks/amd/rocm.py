@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.amd.bounds import Bound, architecture_of, waves_by_registers, waves_by_sharing
-from benchmarks.amd.kernel import CompiledKernel
-from benchmarks.amd.machine_code import main_loop
+from benchmarks.amd.kernel import CompiledKernel, loop_of
 
 TARGETS = (
     "gfx90a",
@@ -47,7 +46,7 @@ def kernels_of_assembly(text: str) -> Iterator[CompiledKernel]:
         assert named is not None, "kernels have names"
         name = named[1]
         code = re.search(rf"^{re.escape(name)}:.*?^\.Lfunc_end", text, re.MULTILINE | re.DOTALL)
-        loop = main_loop(code[0]) if code else None
+        loop = loop_of(name, code[0]) if code else None
         wave, threads = number("wavefront_size"), number("max_flat_workgroup_size")
         registers, shared = number("vgpr_count"), number("group_segment_fixed_size")
         yield CompiledKernel(

@@ -16,7 +16,7 @@ from iree.winograd.calibration.programs import backend_of
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
-from iree.winograd.pipelines.selection.prediction import IREE_TOLERANCE
+from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
 
 from benchmarks.amd.predicted import predicted
 from benchmarks.amd.zoo_layers import BATCHES, NETWORKS, network_layers
@@ -42,7 +42,7 @@ def _row(layers: Sequence[ConvolutionProblem], target: str) -> dict[str, object]
     slower = [
         {"layer": str(layer), "seconds": one.seconds, "stock_seconds": one.stock_seconds}
         for layer, one in zip(layers, each, strict=True)
-        if one.seconds > (1 + IREE_TOLERANCE) * one.stock_seconds
+        if one.seconds > (1 + TIME_TOLERANCE) * one.stock_seconds
     ]
     family = amd_family(backend.name)
     assert isinstance(family, AmdFamily)

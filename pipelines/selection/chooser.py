@@ -19,10 +19,10 @@ from .layer import Layer, match_problem
 from .layer_filter import is_layer_allowed, layer_precision, location_names
 from .precision import Precision, given_error
 from .prediction import (
-    IREE_TOLERANCE,
     TIME_TOLERANCE,
     attainable_limit,
     error_limit,
+    iree_tolerance,
     predict,
     predict_fastest,
     suiting_other_sizes,
@@ -188,7 +188,7 @@ def choose_suiting(
 ) -> tuple[Candidate, str]:
     """As `choose_predicted`, among those that suit other sizes, too, where some are known only in a call."""
     suiting = suiting_other_sizes(problem, space, accurate)
-    chosen, reason = choose_predicted(suiting)
+    chosen, reason = choose_predicted(suiting, iree_tolerance(problem))
     fastest = min(accurate, key=lambda candidate: candidate.predicted_seconds)
     if fastest in suiting or chosen.implementation.is_left_to_iree:
         return chosen, reason
@@ -198,8 +198,10 @@ def choose_suiting(
     )
 
 
-def choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
-    """The fastest, IREE's own code where that is clear, else the most accurate that is as fast; and why.
+def choose_predicted(accurate: list[Candidate], tolerance: float) -> tuple[Candidate, str]:
+    """The fastest, else the most accurate that is as fast; and why.
+
+    IREE's own code is taken where its predicted time is less by the relative difference `tolerance`.
 
     Of candidates that differ in sums alone the first counts: it is the fastest, or as fast as any.
     """
@@ -213,7 +215,7 @@ def choose_predicted(accurate: list[Candidate]) -> tuple[Candidate, str]:
     theirs = next((each for each in accurate if each.implementation.is_left_to_iree), None)
     if theirs is not None:
         least = min((each.predicted_seconds for each in ours), default=inf)
-        if (1 + IREE_TOLERANCE) * theirs.predicted_seconds <= least:
+        if (1 + tolerance) * theirs.predicted_seconds <= least:
             compared = f", our kernels {1e6 * least:.1f}" if ours else ""
             microseconds = 1e6 * theirs.predicted_seconds
             return theirs, f"IREE's own code is predicted to take {microseconds:.1f} us{compared}"

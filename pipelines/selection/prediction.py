@@ -12,7 +12,7 @@ from iree.winograd.dialect.algebra.numerics import (
     rounding_error,
 )
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -31,11 +31,16 @@ UNKNOWN_SIZE_TOLERANCE = 0.05
 """Relative difference in predicted times at the expected sizes that suiting others is worth."""
 _OTHER_SIZES = (0.5, 2.0)
 """That may come, over those that are expected."""
-IREE_TOLERANCE = 0.25
-"""Relative difference in predicted times by which IREE's own code has to be faster.
+_IREE_MATMUL_TOLERANCE = 0.25
+"""Relative difference in predicted times by which IREE's own code has to be faster for rows and a matrix.
 
 Predictions of it are off by as much, and large matrices may take it ten times as long.
 """
+
+
+def iree_tolerance(problem: ConvolutionProblem) -> float:
+    """Relative difference in predicted times by which IREE's own code has to be faster."""
+    return _IREE_MATMUL_TOLERANCE if isinstance(problem, MatmulProblem) else TIME_TOLERANCE
 
 
 @cache

@@ -263,7 +263,7 @@ def test_tiles_of_unknown_sizes_suit_images_of_half_the_size_too():
         return sum(searched.stage_seconds(shape, searched.default_schedule(shape)).values())
 
     candidates = [each for each in predict_fastest(unknown, searched, 1e-6) if each.keeps(1e-6)]
-    at_expected = choose_predicted(candidates)[0].implementation.algorithm
+    at_expected = choose_predicted(candidates, TIME_TOLERANCE)[0].implementation.algorithm
     chosen, reason = choose_suiting(unknown, searched, candidates)
     found = chosen.implementation.algorithm
     assert reason == "it is predicted to be the fastest that is accurate enough"
@@ -273,7 +273,7 @@ def test_tiles_of_unknown_sizes_suit_images_of_half_the_size_too():
     assert seconds(found, unknown) < 1.06 * seconds(at_expected, unknown)
     candidates = [each for each in predict_fastest(known, searched, 1e-6) if each.keeps(1e-6)]
     assert suiting_other_sizes(known, searched, candidates) == candidates
-    assert choose_suiting(known, searched, candidates) == choose_predicted(candidates)
+    assert choose_suiting(known, searched, candidates) == choose_predicted(candidates, TIME_TOLERANCE)
 
 
 def test_what_suits_other_sizes_is_not_said_to_be_the_fastest():
