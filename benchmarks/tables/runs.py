@@ -28,7 +28,7 @@ RUNS: Mapping[str, Run] = {
     "amd.json": Run(
         "2026-11-28",
         "no GPU: Mesa 26.2.6, LLVM of IREE 3.13",
-        "amd --output benchmarks/results/amd.json` of all layers and targets; of some, 2026-11-27, `--stock",
+        "amd --output benchmarks/results/amd.json` of all layers and targets, and of seven with `--stock",
     ),
     "amd-between.json": Run(
         "2026-11-27",
