@@ -375,10 +375,18 @@ def matrix_schedules(
     if machine.matrix_flops is None:
         return
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
-    rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
+    rounded: Sequence[WarpgroupSchedule] = WARPGROUP_SCHEDULES
+    if shape.transform_size == 1:
+        rounded = WARPGROUP_SCHEDULES[:1]
+    gathering = [
+        each for each in _gathering_schedules(shape, machine) if kernel_misfit(shape, target, each) is None
+    ]
+    if gathering:
+        # The others have a kernel before them.
+        rounded = ()
     candidates = (
         *(_multiplying_bf16(each, shape) for each in _matrix_schedules(shape, rounded, machine)),
-        *_gathering_schedules(shape, machine),
+        *gathering,
         *_implicit_gemm_schedules(shape, target, machine),
     )
     yield from (
