@@ -84,3 +84,45 @@ def test_integers_between_layers_are_no_operations_of_their_own(
     assert not any("run time" in layer["problem"]["text"] for layer in stated["layers"])
     # The image becomes bytes, and the result is channels first: two operations beside the convolutions.
     assert len(stated["dispatches"]) <= len(stated["layers"]) + 2
+
+
+def moving_model(*moving: onnx.NodeProto) -> onnx.ModelProto:
+    """Integers of 16 bits from "x" to "y", 2 x 3 x 4, with nodes from "q" to "moved" between."""
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["q"]),
+        *moving,
+        helper.make_node("DequantizeLinear", ["moved", "scale", "zero"], ["y"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "moving",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [
+            numpy_helper.from_array(np.array(1e-3, np.float32), "scale"),
+            numpy_helper.from_array(np.array(-7, np.int16), "zero"),
+            numpy_helper.from_array(np.array([4, 6]), "shape"),
+        ],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+
+
+def test_operators_that_move_elements_take_16_bits() -> None:
+    model = moving_model(
+        helper.make_node("Transpose", ["q"], ["t"], perm=[2, 0, 1]),
+        helper.make_node("Reshape", ["t", "shape"], ["r"]),
+        helper.make_node("Concat", ["r", "r"], ["moved"], axis=1),
+    )
+    numbers = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    (expected,) = ReferenceEvaluator(model).run(None, {"x": numbers})
+    program = iree.winograd.compile(iree.winograd.import_onnx(model), threads=1)
+    # A number near a half may become either integer.
+    np.testing.assert_allclose(iree.winograd.load(program, threads=1)(numbers), expected, atol=1.01e-3)
+
+
+def test_what_computes_with_16_bits_is_named() -> None:
+    model = moving_model(helper.make_node("Sign", ["q"], ["moved"], name="signs"))
+    with pytest.raises(
+        iree.winograd.ModelImportError, match=r"signs.*Sign isn.t supported with integers of 16"
+    ):
+        iree.winograd.import_onnx(model)

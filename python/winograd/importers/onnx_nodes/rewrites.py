@@ -55,7 +55,7 @@ def rewrite(
         if node.domain in OWN_DOMAINS and node.op_type in operators:
             REWRITES[node.op_type](rewriting)
         changed |= bool(rewriting.nodes)
-        retyped |= rewriting.retyped
+        retyped |= rewriting.retyped | _moved(rewriting, retyped)
         nodes.extend(rewriting.nodes or [node])
     if changed:
         del graph.node[:]
@@ -63,6 +63,40 @@ def rewrite(
     for value in [each for each in graph.value_info if each.name in retyped]:
         graph.value_info.remove(value)
     return changed
+
+
+_MOVING = (
+    "Concat",
+    "DepthToSpace",
+    "Flatten",
+    "Identity",
+    "Reshape",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
+"""Operators that move elements of any type, the first operand's, of `Concat` all operands'."""
+_READING = ("Cast", "DequantizeLinear", "Shape", "Size")
+"""Operators that take f32 where the graph says another type."""
+
+
+def _moved(rewriting: Rewriting, retyped: Collection[str]) -> set[str]:
+    """The results of a node that moves elements of another type than it says.
+
+    Raises `ModelImportError` for a node that does something else with such, but to read them.
+    """
+    node = rewriting.node
+    if node.op_type in _READING or not any(name in retyped for name in node.input):
+        return set()
+    data = node.input if node.op_type == "Concat" else node.input[:1]
+    if node.op_type not in _MOVING or any(name not in retyped for name in data):
+        rewriting.refuse("integers of 16 bits")
+    if any(map(rewriting.values.is_output, node.output)):
+        rewriting.refuse("integers of 16 bits as results of the model")
+    return set(node.output)
 
 
 import_modules("iree.winograd.importers.onnx_nodes")
