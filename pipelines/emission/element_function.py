@@ -10,6 +10,7 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.match.navigation import defining_operation
 
 from .epilogue import CONVERSIONS, emit_body
+from .numbers.known import NUMBERS, Numbers
 from .vectors import broadcast
 
 _LANES = 4
@@ -58,15 +59,20 @@ class VectorFunction:
     def of(body: ir.Block) -> VectorFunction:
         return VectorFunction(body, body_text(body))
 
-    def emit(self, elements: Sequence[ir.Value], fused_multiply_add: bool | None = None) -> ir.Value:
+    def emit(
+        self,
+        elements: Sequence[ir.Value],
+        fused_multiply_add: bool | None = None,
+        numbers: Numbers = NUMBERS,
+    ) -> ir.Value:
         """What is computed of a vector of each operand, all of one width, at the insertion point.
 
-        `fused_multiply_add` as of `emit_body`.
+        `fused_multiply_add` and `numbers` as of `emit_body`.
         """
         width = ir.VectorType(elements[0].type).shape[0]
         *inputs, _ = self.body.arguments
         values = dict(zip(inputs, elements, strict=True))
-        return emit_body(self.body, values, width, fused_multiply_add=fused_multiply_add)
+        return emit_body(self.body, values, width, numbers, fused_multiply_add)
 
 
 def body_text(body: ir.Block) -> str:

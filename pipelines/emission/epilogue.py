@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import sqrt
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
@@ -252,9 +253,19 @@ def _divides_by_number(operation: ir.Operation) -> bool:
 
 
 def _number(value: ir.Value) -> float | None:
-    """The number, not zero, that a scalar is known to be."""
+    """The number, not zero, that a scalar is known to be: a constant, or its square root, also rounded.
+
+    Of half precision GELU divides by the square root of two, rounded.
+    """
     definition = value.owner.operation if isinstance(value, ir.OpResult) else None
-    if definition is None or definition.name != "arith.constant":
+    if definition is None:
         return None
-    number = ir.FloatAttr(definition.attributes["value"]).value
-    return number or None
+    if definition.name == "arith.constant":
+        return ir.FloatAttr(definition.attributes["value"]).value or None
+    if definition.name not in (*CONVERSIONS, "math.sqrt"):
+        return None
+    number = _number(definition.operands[0])
+    if number is None or number < 0:
+        return None
+    result = sqrt(number) if definition.name == "math.sqrt" else number
+    return ir.FloatAttr.get(value.type, result).value or None

@@ -11,6 +11,7 @@ from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearra
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.numbers import numbers_for
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
     ElementwiseKernel,
@@ -47,7 +48,7 @@ class ElementwiseLowering:
 
     def lower(self, launcher: Launcher) -> ir.Value:
         """Emits the dispatch."""
-        kernel = self.kernel
+        kernel = replace(self.kernel, numbers=numbers_for(launcher.target))
         operands = [
             (value, TensorArgument.of(value, by_quads=kernel.reads_quads(operand)))
             for value, operand in zip(self.values, kernel.operands, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.places import Places
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS, Numbers
 from iree.winograd.pipelines.emission.places import source_place
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -47,6 +48,8 @@ class ElementwiseKernel:
     operands: tuple[SpreadOperand, ...]
     function: VectorFunction | None
     """None for the only operand as it is."""
+    numbers: Numbers = field(default_factory=lambda: NUMBERS, compare=False, repr=False)
+    """The target's."""
 
     @property
     def name(self) -> str:
@@ -85,7 +88,9 @@ class ElementwiseKernel:
         places = [number * QUAD for number in numbers]
         loaded = [self._loaded(operands, place) for place in places]
         for place, elements, exists in zip(places, loaded, exist, strict=True):
-            result = elements[0] if self.function is None else self.function.emit(elements)
+            result = elements[0]
+            if self.function is not None:
+                result = self.function.emit(elements, fused_multiply_add=True, numbers=self.numbers)
             output.store(result, place, exists)
 
     @property
