@@ -28,11 +28,11 @@ class Denoiser(nn.Module):
 
     def __init__(self, small: bool) -> None:
         super().__init__()
-        # Of 1.5's four resolutions the lowest, and one with attention.
-        levels = slice(2, 4) if small else slice(4)
+        # Of 1.5's four resolutions one with attention.
+        levels = slice(2, 3) if small else slice(4)
         down = (*("CrossAttnDownBlock2D",) * 3, "DownBlock2D")[levels]
         self.unet = UNet2DConditionModel(
-            block_out_channels=(32, 64) if small else (320, 640, 1280, 1280),
+            block_out_channels=(32,) if small else (320, 640, 1280, 1280),
             down_block_types=down,
             up_block_types=tuple(each.replace("Down", "Up") for each in reversed(down)),
             layers_per_block=1 if small else 2,

@@ -131,7 +131,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """What was imported for the tests stays: looking for garbage among it takes longer than many of them."""
+    _keep_for_good()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Tests of a file import more, as `torch.compile` does what it is made of."""
+    if nextitem is not None and nextitem.path != item.path:
+        _keep_for_good()
+
+
+def _keep_for_good() -> None:
+    """What was imported for tests stays: looking for garbage among it, as each compilation does, takes longer
+    than many of them."""
     gc.collect()
     gc.freeze()
 

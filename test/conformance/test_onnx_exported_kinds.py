@@ -22,7 +22,7 @@ OTHERS = [name for name in EXPORTS if name not in QUICK]
 BY_THE_NEWER = ("windows", "segmenter", "LSTM")
 CASES = [
     (QUICK[0], False),
-    *wide_combinations([(QUICK[0], True), (QUICK[1], True)]),
+    *wide_combinations([(QUICK[0], True), (QUICK[1], False)]),
     *(pytest.param(name, name in BY_THE_NEWER, marks=pytest.mark.wide) for name in OTHERS),
 ]
 

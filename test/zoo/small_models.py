@@ -1,4 +1,7 @@
-"""Models that people bring, with few channels and layers, for small inputs."""
+"""Models that people bring, with few channels and layers, for small inputs.
+
+Those of residual blocks, inverted or not, are among the blocks and beginnings of `test_zoo.py`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ SMALL_MODELS: dict[str, Network] = {
     "crnn": Network(CRNN, (1, 32, 64)),
     "cvt": Network(
         transformer(
-            "CvtModel", "last_hidden_state", embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 2, 3]
+            "CvtModel", "last_hidden_state", embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 1, 1]
         ),
         (3, 64, 64),
     ),
@@ -39,7 +42,6 @@ SMALL_MODELS: dict[str, Network] = {
         depths=[1, 1, 1],
         key_dim=[16, 16, 16],
     ),
-    "mobilenet_v2": _small("MobileNetV2Model", depth_multiplier=0.25),
     "poolformer": _small(
         "PoolFormerModel",
         num_encoder_blocks=2,
@@ -48,12 +50,6 @@ SMALL_MODELS: dict[str, Network] = {
         padding=[2, 1],
         hidden_sizes=[16, 24],
         depths=[1, 1],
-    ),
-    "resnet": Network(
-        transformer(
-            "ResNetModel", "last_hidden_state", embedding_size=16, hidden_sizes=[32, 48], depths=[1, 1]
-        ),
-        (3, 64, 64),
     ),
     "segformer": _small(
         "SegformerForSemanticSegmentation",
