@@ -140,7 +140,9 @@ def main() -> None:
     parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")
     parser.add_argument("--jobs", type=int, default=1, help="that compile at once, at most one per core")
     parser.add_argument("--gpus", type=int, default=1, help="that networks are divided between")
-    parser.add_argument("--limit", type=float, default=300, help="seconds to compile a network and batch")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds to compile a network, and to time it"
+    )
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
@@ -184,7 +186,10 @@ def main() -> None:
 
 
 class _Compiled:
-    """A network in a process of its own that has compiled it, or failed to in so many `seconds`."""
+    """A network in a process of its own that has compiled it, or failed to in so many `seconds`.
+
+    To time it the process has as long again.
+    """
 
     def __init__(self, task: Task, processors: frozenset[int], seconds: float) -> None:
         self._conversation = Conversation(
@@ -194,12 +199,8 @@ class _Compiled:
             variables={"CUDA_VISIBLE_DEVICES": str(task.gpu)} if task.device == "cuda" else {},
         )
         self.row: dict[str, Any] = {"network": task.network, "batch": task.batch, "type": task.type}
-        limit = threading.Timer(seconds, self._conversation.end)
-        limit.start()
-        self._hear(self._conversation.answer)
-        if not limit.is_alive():
-            self.row["failure"] = f"took more than {seconds:.0f} s to compile"
-        limit.cancel()
+        self._seconds = seconds
+        self._hear(self._conversation.answer, "compile")
 
     def __enter__(self) -> _Compiled:
         return self
@@ -212,12 +213,14 @@ class _Compiled:
     def timed(self) -> dict[str, Any]:
         """The row, with times unless something failed before."""
         if "failure" not in self.row:
-            self._hear(lambda: self._conversation.ask({}))
+            self._hear(lambda: self._conversation.ask({}), "time")
         self._conversation.end()
         return self.row
 
-    def _hear(self, first: Callable[[], dict[str, Any]]) -> None:
-        """Take what the process tells, until it is done with what it was asked for."""
+    def _hear(self, first: Callable[[], dict[str, Any]], work: str) -> None:
+        """Take what the process tells, until it is done with its `work`, or has taken too long."""
+        limit = threading.Timer(self._seconds, self._conversation.end)
+        limit.start()
         hear = first
         try:
             while True:
@@ -227,7 +230,10 @@ class _Compiled:
                 if answer["is_done"]:
                     return
         except EOFError as error:
-            self.row["failure"] = str(error)
+            is_late = not limit.is_alive()
+            self.row["failure"] = f"took more than {self._seconds:.0f} s to {work}" if is_late else str(error)
+        finally:
+            limit.cancel()
 
 
 def _summary(row: Mapping[str, Any]) -> str:

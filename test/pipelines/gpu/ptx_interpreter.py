@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ import numpy.typing as npt
 Array = npt.NDArray[np.generic]
 
 LANES = 32
+_ALL = np.full(LANES, True)
+"""Of the lanes of a warp."""
 _SHARED_BASE = 1 << 12
 _GLOBAL_STEP = 1 << 40
 _TF32_BITS, _UPPER_HALF = 0xFFFFE000, 0xFFFF0000
@@ -194,13 +197,15 @@ class _Warp:
         end = len(instructions)
         while (place := self._next(places)) < end:
             active = places == place
+            if active.all():
+                active = _ALL
             instruction = instructions[place]
             places[active] += 1
             if instruction.predicate is not None:
                 chosen = self.registers[instruction.predicate]
                 active = active & (~chosen if instruction.negated else chosen)
-            if not active.any():
-                continue
+                if not active.any():
+                    continue
             name = instruction.opcode[0]
             if name == "bra":
                 places[active] = self.workgroup.kernel.labels[instruction.operands[0]]
@@ -246,27 +251,16 @@ class _Warp:
 
     def value(self, operand: str, type_: str) -> Array:
         wanted = _TYPES[type_]
+        if (found := self.registers.get(operand)) is not None:
+            return found if found.dtype == wanted else found.view(wanted)
         if operand.startswith("%tid.x"):
             return (np.arange(LANES) + self.number * LANES).astype(wanted)
         if operand.startswith("%ctaid."):
             return np.full(LANES, self.workgroup.number["xyz".index(operand[-1])]).astype(wanted)
-        if operand.startswith("%"):
-            found = self.registers[operand]
-            return found if found.dtype == wanted else found.view(wanted)
-        if operand == "__dynamic_shared_memory__":
-            return np.full(LANES, _SHARED_BASE).astype(wanted)
-        if operand.startswith(("0f", "0F")):
-            return np.full(LANES, int(operand[2:], 16), np.uint32).view(wanted)
-        number = int(operand.removesuffix("U"), 0)
-        bits = 8 * np.dtype(wanted).itemsize
-        return (
-            np.full(LANES, number % (1 << bits), f"u{bits // 8}").view(wanted)
-            if bits > 8
-            else np.full(LANES, bool(number))
-        )
+        return _constant(operand, type_)
 
     def write(self, register: str, value: Array, active: Array) -> None:
-        if not active.all() and register in self.registers:
+        if active is not _ALL and register in self.registers and not active.all():
             old = self.registers[register]
             value = np.where(active, value, old.view(value.dtype))
         self.registers[register] = value
@@ -610,6 +604,23 @@ class _Warp:
         places = start - _SHARED_BASE + i // 8 * stride + i % 8 * 16 + j // 8 * leading + j % 8 * 2
         found = self.workgroup.shared[places[..., None] + np.arange(2)]
         return _NUMBERS[number](found.copy().view(np.uint16)[..., 0])
+
+
+@cache
+def _constant(operand: str, type_: str) -> Array:
+    """A number that an instruction names, for each lane."""
+    wanted = _TYPES[type_]
+    if operand == "__dynamic_shared_memory__":
+        return np.full(LANES, _SHARED_BASE).astype(wanted)
+    if operand.startswith(("0f", "0F")):
+        return np.full(LANES, int(operand[2:], 16), np.uint32).view(wanted)
+    number = int(operand.removesuffix("U"), 0)
+    bits = 8 * np.dtype(wanted).itemsize
+    return (
+        np.full(LANES, number % (1 << bits), f"u{bits // 8}").view(wanted)
+        if bits > 8
+        else np.full(LANES, bool(number))
+    )
 
 
 def _descriptor_fields(descriptor: Array) -> tuple[int, int, int]:
