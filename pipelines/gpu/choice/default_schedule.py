@@ -150,7 +150,7 @@ GATHERING_SCHEDULES = tuple(
 )
 """For direct convolutions of images whose numbers are multiplied as they are: what fills shared memory, and
 leaves threads registers for their sums."""
-GATHERING_PARTS = (2, 3, 4, 6, 9, 12)
+GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 PART_STAGES = 4
 """Of a part at least."""
 SPLIT_WARPGROUP_SCHEDULES = (
@@ -375,17 +375,16 @@ def matrix_schedules(
     if machine.matrix_flops is None:
         return
     # Wide blocks take longer to finish the results of direct convolutions than they gain.
-    rounded: Sequence[WarpgroupSchedule] = WARPGROUP_SCHEDULES
-    if shape.transform_size == 1:
-        rounded = WARPGROUP_SCHEDULES[:1]
+    rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
     gathering = [
         each for each in _gathering_schedules(shape, machine) if kernel_misfit(shape, target, each) is None
     ]
-    if gathering:
-        # The others have a kernel before them.
-        rounded = ()
     candidates = (
-        *(_multiplying_bf16(each, shape) for each in _matrix_schedules(shape, rounded, machine)),
+        *(
+            _multiplying_bf16(each, shape)
+            for each in _matrix_schedules(shape, rounded, machine)
+            if not gathering or not _is_whole(each)
+        ),
         *gathering,
         *_implicit_gemm_schedules(shape, target, machine),
     )
@@ -394,6 +393,12 @@ def matrix_schedules(
         for each in candidates
         if kernel_misfit(shape, target, each) is None and not _unrolls_stages(shape, each)
     )
+
+
+def _is_whole(schedule: MatrixSchedule) -> bool:
+    """Whether warpgroups sum whole products of rounded numbers, with a kernel before them."""
+    is_rounded = isinstance(schedule, WarpgroupSchedule) and schedule.products == ROUNDED_PRODUCTS
+    return is_rounded and schedule.reduction_parts == 1
 
 
 def _multiplying_bf16(schedule: Rounding, shape: ConvolutionShape) -> Rounding:

@@ -67,7 +67,7 @@ def test_blocks_fill_the_gpu(layer: tuple[int, ...], block: tuple[int, int]) -> 
     assert chosen.reduction_parts == 1
 
 
-@pytest.mark.parametrize("layer", [(2, 8, 1280, 1280, 3), (1, 7, 512, 512, 3)])
+@pytest.mark.parametrize("layer", [(2, 8, 1280, 1280, 3), (1, 7, 512, 512, 3), (32, 1, 3136, 1024, 1)])
 def test_few_tiles_are_summed_in_parts(layer: tuple[int, ...]) -> None:
     chosen = fastest(shape(*layer))
     assert isinstance(chosen, WarpgroupSchedule) and chosen.gathers
