@@ -22,7 +22,7 @@ from iree.winograd.targets import target_flags
 from torch import nn
 from wide import sampled, wide, wide_combinations
 
-from benchmarks.reduction_networks import IMAGE, IMAGE_CHANNELS, NETWORKS, Between
+from benchmarks.reduction_networks import IMAGE, IMAGE_CHANNELS, NETWORKS, Between, group_norms
 
 TARGETS = ("cuda:sm_90a", "hip:gfx942", "cuda:sm_80", "hip:gfx1100")
 OTHER_AMD_TARGETS = (
@@ -100,10 +100,11 @@ def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str) -
         assert [each for each in distributions(model, target) if not each.is_right] == [], target
 
 
-@pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS[::4]))
+@pytest.mark.parametrize("chip", wide(OTHER_AMD_TARGETS))
 def test_group_normalization_loses_no_sums_on_any_chip(chip: str) -> None:
-    found = distributions(imported(NETWORKS["group norm"]()), f"hip:{chip}")
-    assert [each for each in found if not each.is_right] == []
+    """Of three channels a group, whose sums IREE would share by more subgroups than it adds."""
+    found = distributions(imported(group_norms((3,))), f"hip:{chip}")
+    assert [each.is_right for each in found] == [True, True]
 
 
 @pytest.mark.parametrize(
