@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 
 from iree.winograd.errors import CompilationError
 
@@ -36,9 +36,9 @@ class Background:
         return self._is_closed or os.getpid() != self._owner
 
     def start(self, thread: Thread) -> None:
-        """Start a `thread`, after the one before has ended."""
-        self._thread = thread
+        """Start a `thread`, after the one before has ended. Raises RuntimeError when there can be none."""
         thread.start()
+        self._thread = thread
 
     def run(self, command: Sequence[str]) -> None:
         """Run a process to its end. Raises `CompilationError` when it fails, or this is closed."""
@@ -65,6 +65,7 @@ class Background:
             self._is_closed = True
             if self._process is not None:
                 self._process.kill()
-        if self._thread is not None:
+        # The thread itself may be the last that needs this.
+        if self._thread is not None and self._thread is not current_thread():
             self._thread.join(_SECONDS)
         shutil.rmtree(self.folder, ignore_errors=True)

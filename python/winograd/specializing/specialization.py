@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from os import PathLike
@@ -15,7 +16,7 @@ from weakref import finalize
 
 import numpy as np
 from iree.winograd.compiling.keyword_options import make_options
-from iree.winograd.errors import InvalidOptionError, LoadError, WinogradError
+from iree.winograd.errors import InvalidOptionError, LoadError
 from iree.winograd.keeping.compiler_digest import compiler_digest
 from iree.winograd.keeping.program_cache import Entry, ProgramCache, specialized_folder
 from iree.winograd.loading.call_counts import CallCounts
@@ -124,9 +125,11 @@ class SpecialPrograms:
         """Count a call, and add a program for its sizes where it is one of many."""
         is_often = sizes not in self._failed and self._counts.is_often(sizes)
         if is_often and self._is_valid(sizes) and not self._background.is_closed:
-            self._background.start(Thread(target=self._add, args=(sizes,), daemon=True))
-        else:
-            self._adding.release()
+            # There are none any more at the end of the interpreter.
+            with suppress(RuntimeError):
+                self._background.start(Thread(target=self._add, args=(sizes,), daemon=True))
+                return
+        self._adding.release()
 
     def _is_valid(self, sizes: Sizes) -> bool:
         """Whether the arguments fit the function, and there is something to compute."""
@@ -142,10 +145,11 @@ class SpecialPrograms:
         try:
             function = self._load(sizes)
             while len(self._functions) >= self._specialization.sizes:
-                del self._functions[min(self._functions, key=self._last_used.__getitem__)]
+                oldest = min(self._functions, key=self._last_used.__getitem__)
+                del self._functions[oldest], self._last_used[oldest]
             self._last_used[sizes] = next(self._calls)
             self._functions[sizes] = function
-        except (WinogradError, OSError) as error:
+        except Exception as error:
             self._failed.add(sizes)
             if not self._background.is_closed:
                 self._messages.append(f"there is no program for arguments of shapes {sizes}: {error}")
