@@ -32,7 +32,7 @@ REWRITTEN = (
     "reversesequence",
     "spacetodepth",
 )
-GROUPS = 8
+GROUPS = 16
 """One operator of so many is run of those that IREE's importer lowers."""
 
 

@@ -297,7 +297,7 @@ def depthwise(rank: int, *, transposed: bool) -> Function:
     return computed
 
 
-@pytest.mark.parametrize("rank", [1, *wide([2, 3])])
+@pytest.mark.parametrize("rank", [1, *wide([3])])
 def test_transposed_convolutions_with_a_filter_for_each_channel(rank: int) -> None:
     expect(depthwise(rank, transposed=True), random(2, 4, *(5, 6, 5)[:rank]), terms=16)
 
@@ -328,14 +328,13 @@ def test_numbers_are_rounded_to_the_nearest() -> None:
 
 @pytest.mark.wide
 def test_maxima_of_windows_that_part_an_image_unevenly() -> None:
-    def pooled(signal: torch.Tensor, image: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
+    def pooled(signal: torch.Tensor, volume: torch.Tensor) -> list[torch.Tensor]:
         return [
             F.adaptive_max_pool1d(signal, 3),
-            *F.adaptive_max_pool2d(image, (3, 4), return_indices=True),
             *F.adaptive_max_pool3d(volume, (3, 1, 2), return_indices=True),
         ]
 
-    expect(pooled, random(2, 3, 7), random(2, 3, 8, 10), random(1, 2, 4, 3, 5))
+    expect(pooled, random(2, 3, 7), random(1, 2, 4, 3, 5))
 
 
 @pytest.mark.wide

@@ -30,7 +30,7 @@ SMALL_MODELS: dict[str, Network] = {
     "crnn": Network(CRNN, (1, 32, 64)),
     "cvt": Network(
         transformer(
-            "CvtModel", "last_hidden_state", embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 1, 1]
+            "CvtModel", "last_hidden_state", embed_dim=[16, 32, 48], num_heads=[1, 2, 3], depth=[1, 2, 3]
         ),
         (3, 64, 64),
     ),
