@@ -49,7 +49,8 @@ def test_sampled_operators_are_right_or_refused() -> None:
 
 @pytest.mark.wide
 def test_operators_of_half_precision_are_right_or_refused() -> None:
-    expect_right_or_refused(("--half", *(name for name in MODULES if not name.startswith("cast"))))
+    names = [name for name in MODULES if not name.startswith("cast")]
+    expect_right_or_refused(("--half", *names[::2]))
 
 
 def expect_right_or_refused(arguments: tuple[str, ...]) -> None:

@@ -44,7 +44,6 @@ def from_onnx(model: nn.Module, network: OpenNetwork, path: Path) -> ImportedMod
 
 
 BY_TORCH = (
-    "resnet with fpn",
     "detector with neck",
     "efficientnet",
     "wave-u-net",
