@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from iree.winograd.dialect import ops
@@ -10,12 +10,15 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import insert_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_sum import match_squared_deviations
@@ -29,6 +32,8 @@ from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
 
+from ..backends.backend import Backend
+from ..backends.module_backend import supported_backend
 from ..selection.module_space import module_space
 
 _ELEMENTWISE = "linalg.generic"
@@ -47,7 +52,9 @@ class StoreHalf:
     transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
     they have. On CPUs without AVX-512 conversions take longer than that saves: images that only kernels read
     stay in f32, rounded. On CUDA reshapes, transpositions, parts and operations on elements read such images,
-    too, and these operations store what they round so where convolutions read it.
+    too, and these operations store what they round so where convolutions read it. Channels that convolutions
+    insert into one tensor, as concatenations are computed, are of half precision there if all of them are and
+    all that reads the tensor takes it.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -70,6 +77,10 @@ class StoreHalf:
         if space.iree_code.converts_half:
             rounding = [each for each in map(_match_rounding, walk(module)) if each is not None]
             rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
+        backend = supported_backend(module)
+        if space.iree_code.converts_half and space.stores_half and backend is not None:
+            filled = [each for each in walk(module) if each.name == "tensor.empty" and any(_insertions(each))]
+            rewrite_each("concatenation", filled, lambda each: _concatenate_half(each, space, backend))
         outputs = transforms(module, ops.OutputTransformOp)
         rewrite_each("output transform", outputs, lambda transform: _write_half(transform, space))
 
@@ -128,6 +139,72 @@ def _is_convolved(value: ir.Value) -> bool:
     if any(user.name == ops.InputTransformOp.OPERATION_NAME for user in users):
         return True
     return any(user.name in _MOVES and _is_convolved(user.results[0]) for user in users)
+
+
+def _concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) -> None:
+    """Has the channels that are inserted into an empty tensor inserted into one of half precision."""
+    insertions = list(_insertions(empty))
+    halves = {held_type(each.operands[0]) for each in insertions}
+    half = halves.pop() if len(halves) == 1 else None
+    if half is None or half_type(empty.results[0]) is not None:
+        return
+    type_ = ir.RankedTensorType.get(list(empty.results[0].type.shape), half)
+    for number, each in enumerate(insertions):
+        behind = insertions[number + 1 : number + 2]
+        readers = [user for user in _users(each.results[0]) if user not in behind]
+        if not all(_reads(user, each.results[0], space, half) for user in readers):
+            return
+        if not _is_inserted_in_half(each, type_, space, backend):
+            return
+    with empty.location, ir.InsertionPoint(empty):
+        whole = tensor.empty(list(type_.shape), half)
+    narrowed = []
+    for each, destination in zip(insertions, map(match_insert, insertions), strict=True):
+        assert destination is not None
+        with each.location, ir.InsertionPoint(each):
+            part = converted(each.operands[0], half)
+            whole = insert_channels(part, ChannelSlice(whole, destination.first))
+        narrowed.append(whole)
+    unused: list[ir.Operation] = []
+    for each in insertions:
+        # What else reads the tensors is left.
+        each.operands[1] = empty.results[0]
+    for each, whole in zip(insertions, narrowed, strict=True):
+        unused += _replace(each.results[0], whole)
+    erase_if_unused(unused)
+
+
+def _insertions(empty: ir.Operation) -> Iterator[ir.Operation]:
+    """Those of channels in its block, each into the result of the one before, which others may read."""
+    whole = empty.results[0]
+    while True:
+        users = [use.owner.operation for use in whole.uses]
+        inserting = [each for each in users if each.block == empty.block and match_insert(each) is not None]
+        inserting = [each for each in inserting if each.operands[1] == whole]
+        if len(inserting) != 1:
+            return
+        yield inserting[0]
+        (whole,) = inserting[0].results
+
+
+def _is_inserted_in_half(
+    insertion: ir.Operation, whole: ir.RankedTensorType, space: SearchSpace, backend: Backend
+) -> bool:
+    """Whether a convolution computes a part of `whole`, where it lies, and stores it in half precision.
+
+    All else that reads it takes it so.
+    """
+    part, half, destination = insertion.operands[0], whole.element_type, match_insert(insertion)
+    operation = defining_operation(part)
+    if operation is None or operation.name != ops.OutputTransformOp.OPERATION_NAME or destination is None:
+        return False
+    channels = ir.RankedTensorType(part.type).shape[-1]
+    if not backend.holds_channels(whole, destination.first, channels):
+        return False
+    group = match_group(ops.OutputTransformOp(operation))
+    if isinstance(group, NoMatch) or not _takes(group, space, result=half):
+        return False
+    return all(_reads(user, part, space, half) for user in _users(part) if user != insertion)
 
 
 def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:

@@ -73,6 +73,21 @@ class _Normalized(torch.nn.Module):
         return self.last(torch.nn.functional.interpolate(image, scale_factor=2))
 
 
+class _Concatenated(torch.nn.Module):
+    """A block of a U-Net: an image and another, read before, are normalized, and read by a shortcut."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.inner = (torch.nn.Conv2d(channels, channels, 1) for _ in range(2))
+        self.last, self.shortcut = (torch.nn.Conv2d(2 * channels, channels, 1) for _ in range(2))
+        self.norm = torch.nn.GroupNorm(4, 2 * channels)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        skipped = self.before(image)
+        image = torch.cat([self.inner(skipped), skipped], dim=1)
+        return self.last(torch.nn.functional.silu(self.norm(image))) + self.shortcut(image)
+
+
 QUICK_LAYERS = ("Winograd", "direct")
 LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
     "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
@@ -182,7 +197,10 @@ def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, store
 
 @pytest.mark.parametrize(
     ("build", "size", "expected"),
-    [(_Transformer, (32, 6, 8), (4, 4)), *wide_combinations([(_Normalized, (40, 41, 41), (3, 3))])],
+    [
+        (_Transformer, (32, 6, 8), (4, 4)),
+        *wide_combinations([(_Normalized, (40, 41, 41), (3, 3)), (_Concatenated, (24, 31, 31), (4, 4))]),
+    ],
 )
 def test_what_lies_between_layers_is_in_half_precision(
     build, size, expected, gpu_target, stored, monkeypatch
