@@ -31,7 +31,7 @@ from iree.winograd.calibration.programs import backend_of
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.choice.default_schedule import schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.rates import DUAL_ISSUING_THREADS
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule

@@ -17,7 +17,8 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .default_schedule import default_schedules, schedules
+from .candidate_schedules import schedules
+from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
 from .representative import DYNAMIC_BATCH

@@ -21,7 +21,8 @@ from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule, SplitSchedule

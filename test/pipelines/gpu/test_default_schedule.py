@@ -9,7 +9,8 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.rates import has_two_waves, product_rate
 from iree.winograd.pipelines.gpu.choice.stage_seconds import STAGE_SECONDS, stage_seconds
 from iree.winograd.pipelines.gpu.device.matrix_unit import MFMA, MMA

@@ -24,7 +24,8 @@ from iree.winograd.pipelines.backends.schedules import schedule_from_record, sch
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import BATCH, Sizes
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvFilterKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import OutputTransformKernel

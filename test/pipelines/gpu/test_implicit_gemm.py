@@ -14,7 +14,8 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit

@@ -16,7 +16,8 @@ from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
