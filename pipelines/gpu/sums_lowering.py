@@ -28,6 +28,11 @@ _FEW_WORKGROUPS = 128
 """About as many as large GPUs have multiprocessors: enough for a small image."""
 _SMALL = 1 << 21
 """Loads of a small image, which takes about as long as another kernel to add parts."""
+_FEW_GROUPS = 4
+"""Whose moments a workgroup combines, at least.
+
+More threads share a group then: merges of moments divide, and those of a thread wait for each other.
+"""
 _NOTHING = ElementFunction.of([])
 
 
@@ -95,10 +100,10 @@ def _combining(found: ImageSum, summed: Summed) -> ImageSums:
         inner = SummedExtents(extents.outer, partial.parts, extents.kept, 1)
     is_mean = summed is Summed.MEAN
     finish = _NOTHING if is_mean else ElementFunction.of(found.finishing)
-    width = QUAD if inner.kept > 1 and inner.kept % QUAD == 0 else 1
+    width = QUAD if not summed.reads_moments and inner.kept > 1 and inner.kept % QUAD == 0 else 1
     name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
     counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
-    columns = _columns(inner, width)
+    columns = _columns(inner, width, _FEW_GROUPS if summed.reads_moments else LINE_ELEMENTS)
     return ImageSums(name, inner, summed, partial.parts, width, columns, finish, counts)
 
 
@@ -124,14 +129,14 @@ def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> 
     )
 
 
-def _columns(extents: SummedExtents, width: int) -> int:
+def _columns(extents: SummedExtents, width: int, least: int = LINE_ELEMENTS) -> int:
     """Elements of a row that a workgroup reads: of a small image no more than leave enough workgroups.
 
     More threads share a sum then, and fewer workgroups have to, whose parts another kernel would add.
     """
     columns = SUMMING_THREADS * width
     if _is_small(extents, width):
-        while columns > LINE_ELEMENTS and extents.outer * ceil_div(extents.kept, columns) < _FEW_WORKGROUPS:
+        while columns > least and extents.outer * ceil_div(extents.kept, columns) < _FEW_WORKGROUPS:
             columns //= 2
     return columns
 

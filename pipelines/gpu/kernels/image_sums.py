@@ -348,16 +348,10 @@ class _SharedStates:
             barrier()
 
     def merged_columns(self, first: Index, count: int) -> State:
-        """The state of neighbouring columns of the first row."""
+        """The state of neighbouring columns of the first row, which are of as many elements each."""
         if count == 1:
             return self.load(0, first)
-        return loop_carried(
-            count,
-            1,
-            self.statistic.zero(1, self.element),
-            lambda i, state: self.statistic.merge(state, self.load(0, first + i)),
-            "column",
-        )
+        return self.statistic.join(count, lambda i: self.load(0, first + i), self.element)
 
 
 def _lanes(state: State, width: int) -> list[State]:

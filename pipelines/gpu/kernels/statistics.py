@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.control_flow import loop_carried
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import broadcast, constant_like, splat
 
 State = list[ir.Value]
@@ -23,6 +25,8 @@ class Statistic:
     add: Callable[[State, Sequence[ir.Value]], State]
     """With more elements, of each lane as many."""
     merge: Callable[[State, State], State]
+    join: Callable[[int, Callable[[Index], State], ir.Type], State]
+    """That of so many sets, which have as many elements each, by their scalar states."""
 
 
 def zeros(lanes: int, element: ir.Type) -> ir.Value:
@@ -36,6 +40,27 @@ def _add_to_sum(state: State, elements: Sequence[ir.Value]) -> State:
 
 def _merge_sums(a: State, b: State) -> State:
     return [arith.addf(a[0], b[0])]
+
+
+def _joined_sums(sets: int, load: Callable[[Index], State], element: ir.Type) -> State:
+    return loop_carried(sets, 1, [zeros(1, element)], lambda i, state: _merge_sums(state, load(i)), "column")
+
+
+def _joined_moments(sets: int, load: Callable[[Index], State], element: ir.Type) -> State:
+    """By the mean of means, and what they differ from it by: merges would wait for each other's divisions."""
+    zero = zeros(1, element)
+    (total,) = loop_carried(sets, 1, [zero], lambda i, state: [arith.addf(state[0], load(i)[1])], "column")
+    mean = arith.mulf(total, constant_like(total, 1 / sets))
+
+    def add(i: Index, state: State) -> State:
+        _, each, deviations = load(i)
+        difference = arith.subf(each, mean)
+        return [arith.addf(state[0], deviations), arith.addf(state[1], arith.mulf(difference, difference))]
+
+    within, between = loop_carried(sets, 1, [zero, zero], add, "column")
+    count, *_ = load(Index(0))
+    all_ = arith.mulf(count, constant_like(count, sets))
+    return [all_, mean, arith.addf(within, arith.mulf(count, between))]
 
 
 def _add_to_moments(state: State, elements: Sequence[ir.Value]) -> State:
@@ -76,11 +101,12 @@ def _like(scalar: ir.Value, value: ir.Value) -> ir.Value:
     return broadcast(scalar, ir.VectorType(value.type).shape[0])
 
 
-SUM = Statistic(1, lambda lanes, element: [zeros(lanes, element)], _add_to_sum, _merge_sums)
+SUM = Statistic(1, lambda lanes, element: [zeros(lanes, element)], _add_to_sum, _merge_sums, _joined_sums)
 MOMENTS = Statistic(
     3,
     lambda lanes, element: [zeros(each, element) for each in (1, lanes, lanes)],
     _add_to_moments,
     merged_moments,
+    _joined_moments,
 )
 """Count, mean and the sum of squared deviations from it. The count is a scalar."""
