@@ -166,9 +166,10 @@ class ImageSums:
                 source, place, first + (other if threads.keeps_columns else across) + i * threads.along
             )
 
+        scales = self._load_scales(parameters, block) if self.summed is Summed.FACTORS else []
         state = self._accumulated(count, load, source.computed)
         if self.summed is Summed.FACTORS:
-            self._store_factors(state, parameters, output, (block, outer), (across, other))
+            self._store_factors(state, scales, output, (block, outer), (across, other))
         elif threads.keeps_columns:
             self._store_columns(state, output, (block, part, outer), (across, other))
         else:
@@ -246,29 +247,42 @@ class ImageSums:
         shared.merge(other, across * self.width, self.width)
         return shared
 
+    def _load_scales(self, parameters: Sequence[GlobalBuffer], block: Index) -> list[list[ir.Value]]:
+        """Weight and bias of each channel of a thread, on their way while moments are merged."""
+        last = self.extents.kept * self.channels - 1
+        places = [self._of_all(channel, block).minimum(last) for channel in self._thread_channels()]
+        return [[each.load_scalar(place) for each in parameters] for place in places]
+
+    def _thread_channels(self) -> list[Index]:
+        """Those that a thread has of the channels of a workgroup's groups, and some behind these."""
+        channels = self._threads.block_groups * self.channels
+        return [i * SUMMING_THREADS + thread_id() for i in range(ceil_div(channels, SUMMING_THREADS))]
+
+    def _of_all(self, channel: Index, block: Index) -> Index:
+        return block * (self._threads.block_groups * self.channels) + channel
+
     def _store_factors(
         self,
         state: State,
-        parameters: Sequence[GlobalBuffer],
+        scales: Sequence[Sequence[ir.Value]],
         output: GlobalBuffer,
         workgroup: tuple[Index, Index],
         thread: tuple[Index, Index],
     ) -> None:
         """Of all channels of the groups of a workgroup, one for each thread at a time."""
         extents, groups = self.extents, self._threads.block_groups
-        weights, biases = parameters
         block, outer = workgroup
         shared = self._merged(state, thread, output.computed)
-        with loop(ceildiv(groups * self.channels, SUMMING_THREADS), name="channel") as i:
-            channel = i * SUMMING_THREADS + thread_id()
+        for channel, (weight, bias) in zip(self._thread_channels(), scales, strict=True):
             group = channel // self.channels
-            of_all = block * groups * self.channels + channel
+            place = outer * (extents.kept * self.channels) + self._of_all(channel, block)
 
-            def finish() -> None:
+            def finish(
+                group: Index = group, place: Index = place, weight: ir.Value = weight, bias: ir.Value = bias
+            ) -> None:
                 _, mean, deviations = shared.load(0, group)
-                factor = arith.mulf(self.finish.emit(deviations), weights.load_scalar(of_all))
-                addend = arith.addf(arith.mulf(arith.negf(mean), factor), biases.load_scalar(of_all))
-                place = outer * (extents.kept * self.channels) + of_all
+                factor = arith.mulf(self.finish.emit(deviations), weight)
+                addend = arith.addf(arith.mulf(arith.negf(mean), factor), bias)
                 output.store_scalar(factor, place)
                 output.store_scalar(addend, place + extents.sums * self.channels)
 

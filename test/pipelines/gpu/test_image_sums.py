@@ -108,7 +108,7 @@ class Normalized(nn.Module):
         return result
 
 
-@pytest.mark.parametrize("groups", [4, *wide([40])])
+@pytest.mark.parametrize("groups", [4, *wide([5, 40])])
 def test_normalized_groups_are_those_of_float64(groups: int, gpu_target: str, gpu_device: str) -> None:
     """Three kernels: moments, what channels are multiplied by and what is added, and the image itself."""
     torch.manual_seed(0)
