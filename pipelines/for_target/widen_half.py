@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.reductions import is_reducing
 from iree.winograd.passes.rewrite.widened_body import can_widen, widen_body
 
@@ -82,22 +82,25 @@ class _Widening:
     """The type of half precision, by what is in f32 in its place."""
 
     def widen(self, module: ir.Operation) -> None:
-        inside_of_bodies: set[ir.Operation] = set()
-        copies: list[ir.Operation] = []
-        for operation in list(walk(module)):
-            if operation in inside_of_bodies or operation.name == "arith.constant":
-                continue
-            if _can_widen(operation):
-                inside_of_bodies.update(walk(operation))
-                if has_half(operation) or any(operand in self.types for operand in operation.operands):
-                    self._widen(operation)
-                    if _is_copy(operation):
-                        copies.append(operation)
-            else:
-                self._narrow_operands(operation)
-        for copy in copies:
+        for copy in self._widen_inside(module):
             copy.results[0].replace_all_uses_with(copy.operands[0])
             copy.erase()
+
+    def _widen_inside(self, holder: ir.Operation) -> list[ir.Operation]:
+        """Rewrite all operations of a program, or a part of it; gives those that only copy what they read."""
+        copies: list[ir.Operation] = []
+        # Bodies of what is widened are rewritten with it.
+        for operation in [each.operation for region in holder.regions for block in region for each in block]:
+            if operation.name == "arith.constant":
+                continue
+            if not _can_widen(operation):
+                self._narrow_operands(operation)
+                copies += self._widen_inside(operation)
+            elif has_half(operation) or any(operand in self.types for operand in operation.operands):
+                self._widen(operation)
+                if _is_copy(operation):
+                    copies.append(operation)
+        return copies
 
     def _widen(self, operation: ir.Operation) -> None:
         for number, operand in enumerate(operation.operands):

@@ -56,6 +56,7 @@ class _Functions(torch.nn.Module):
             functions.gelu(copied),
             functions.hardsigmoid(copied),
             functions.hardswish(copied),
+            functions.leaky_relu(copied, 0.125),
             functions.mish(copied),
             functions.silu(copied),
             functions.softplus(copied),
