@@ -56,7 +56,6 @@ class _Functions(torch.nn.Module):
             functions.gelu(copied),
             functions.hardsigmoid(copied),
             functions.hardswish(copied),
-            functions.leaky_relu(copied, 0.125),
             functions.mish(copied),
             functions.silu(copied),
             functions.softplus(copied),
@@ -71,6 +70,16 @@ def test_functions_are_rounded_once(type_: torch.dtype) -> None:
     image = torch.linspace(-4, 4, 64, dtype=torch.float64).reshape(1, 1, 8, 8).to(type_)
     for result, expected in zip(results_of(model, [image]), in_double(model, [image]), strict=True):
         assert np.all(np.abs(result - expected) <= ROUNDOFF[type_] * np.abs(expected) + 2.0**-20)
+
+
+@pytest.mark.parametrize("type_", [TYPES[0], *wide(TYPES[1:])], ids=str)
+def test_a_number_that_half_precision_lacks(type_: torch.dtype) -> None:
+    """The slope is rounded by itself, and the product once more."""
+    model = torch.nn.Sequential(torch.nn.Conv2d(1, 1, 1, bias=False), torch.nn.LeakyReLU(0.1)).to(type_)
+    model[0].weight.data.fill_(1)
+    image = torch.linspace(-4, 4, 64, dtype=torch.float64).reshape(1, 1, 8, 8).to(type_)
+    (result,), (expected,) = results_of(model, [image]), in_double(model, [image])
+    assert np.all(np.abs(result - expected) <= 2.01 * ROUNDOFF[type_] * np.abs(expected))
 
 
 @pytest.mark.wide
