@@ -30,6 +30,7 @@ from iree.winograd.passes.match.groups import merging, reassociation_of, split_s
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import match_paddings
+from iree.winograd.passes.match.sizes import is_dynamic
 
 
 @dataclass(frozen=True)
@@ -89,11 +90,16 @@ class Branch:
 
 
 def is_image_sum(operation: ir.Operation) -> bool:
-    """Whether `operation` adds two images of f32, channels last or not, element by element."""
+    """Whether `operation` adds two images of f32, channels last or not, element by element.
+
+    What may be channels has a known size.
+    """
     if operation.name != "linalg.generic" or len(operation.operands) != 3:
         return False
     elementwise = match_elementwise(operation)
     if isinstance(elementwise, NoMatch) or elementwise.result.type.rank < 3:
+        return False
+    if is_dynamic(elementwise.result.type.shape[-1]):
         return False
     if not isinstance(elementwise.result.type.element_type, ir.F32Type):
         return False

@@ -123,7 +123,7 @@ def test_limits_are_read_from_the_target() -> None:
     )
     cuda = GpuTarget.of(ExecutableTarget("cuda", "cuda-nvptx-fb", text))
     counts = (2**31 - 1, 65535, 1024)
-    code = IreeCode(fails_on_uniform_filters=True, reads_slices=True, writes_slices=True)
+    code = IreeCode(fails_on_uniform_filters=True, reads_slices=True, writes_slices=True, converts_half=True)
     assert cuda == GpuTarget(
         256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f", iree_code=code
     )
