@@ -48,6 +48,13 @@ class Attention(nn.Module):
         return x + attended.transpose(1, 2).reshape(x.shape)
 
 
+class ConvolvedAttention(nn.Sequential):
+    """Attention behind a convolution: a graph without one is left to the fallback."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__(nn.Conv2d(channels, channels, 3, padding=1), Attention(channels))
+
+
 class NormalizedBetween(nn.Sequential):
     """Groups are normalized between two convolutions."""
 

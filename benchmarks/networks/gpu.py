@@ -74,7 +74,7 @@ PARTS = MappingProxyType(
         "diffusion_block": Network(lambda: diffusion.ResidualBlock(256, 256), (256, 256, 256)),
         "diffusion_narrowing_block": Network(lambda: diffusion.ResidualBlock(512, 256), (512, 256, 256)),
         "diffusion_upsampling": Network(lambda: diffusion.Upsampling(512), (512, 128, 128)),
-        "diffusion_attention": Network(lambda: diffusion.Attention(512), (512, 64, 64)),
+        "diffusion_attention": Network(lambda: diffusion.ConvolvedAttention(512), (512, 64, 64)),
     }
 )
 """Of the decoder of Stable Diffusion's images at 512 x 512 pixels, measured when they are asked for."""

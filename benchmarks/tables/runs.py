@@ -70,6 +70,11 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types f16 bf16 "
         "--tools winograd inductor-graphs --jobs 16 --rounds 4 --limit 110",
     ),
+    "gpu-between-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, torch 2.11",
+        'gpu_between --layers "group norm, SiLU" ... --types f32 --jobs 14 --rounds 10',
+    ),
     "gpu-calls-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
