@@ -13,7 +13,7 @@ from iree.winograd.passes.build.convolution import build_like
 from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.groups import merged
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
-from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
@@ -165,6 +165,7 @@ def _build(found: _Merged, rank: int) -> ir.Value:
         init = zero_filled(shape_of(init), convolution.element_type)
     with convolution.operation.location:
         result = build_like(convolution, (convolution.input, filters, init))
+        copy_annotations(convolution.operation, result.owner)
         if result.type.rank != rank:
             result = merged(result, rank - 1)
     if not np.any(found.shift):

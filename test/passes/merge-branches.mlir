@@ -199,3 +199,26 @@ func.func @left(%x: tensor<1x5x2xf32>, %y: tensor<1x5x2xf32>, %w: tensor<1x2x2xf
   } -> tensor<1x5x2xf32>
   return %r, %second : tensor<1x5x2xf32>, tensor<1x5x2xf32>
 }
+
+// -----
+
+#image = affine_map<(n, w, c) -> (n, w, c)>
+
+// What is expected of an image of any size is expected still.
+// CHECK-LABEL: func.func @open_sizes
+// CHECK: linalg.conv_1d_nwc_wcf {{.*}}winograd.expected_size = array<i64: 5>
+// CHECK-NOT: linalg.conv_1d_nwc_wcf
+func.func @open_sizes(%x: tensor<1x?x2xf32>, %zeros: tensor<1x?x2xf32>) -> tensor<1x?x2xf32> {
+  %w = arith.constant dense<1.0> : tensor<1x2x2xf32>
+  %zero = arith.constant 0.0 : f32
+  %filled = linalg.fill ins(%zero : f32) outs(%zeros : tensor<1x?x2xf32>) -> tensor<1x?x2xf32>
+  %first = linalg.conv_1d_nwc_wcf {winograd.expected_size = array<i64: 5>} ins(%x, %w : tensor<1x?x2xf32>, tensor<1x2x2xf32>) outs(%filled : tensor<1x?x2xf32>) -> tensor<1x?x2xf32>
+  %second = linalg.conv_1d_nwc_wcf {winograd.expected_size = array<i64: 5>} ins(%x, %w : tensor<1x?x2xf32>, tensor<1x2x2xf32>) outs(%filled : tensor<1x?x2xf32>) -> tensor<1x?x2xf32>
+  %r = linalg.generic {indexing_maps = [#image, #image, #image], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%first, %second : tensor<1x?x2xf32>, tensor<1x?x2xf32>) outs(%zeros : tensor<1x?x2xf32>) {
+  ^bb0(%i: f32, %j: f32, %o: f32):
+    %m = arith.addf %i, %j : f32
+    linalg.yield %m : f32
+  } -> tensor<1x?x2xf32>
+  return %r : tensor<1x?x2xf32>
+}
