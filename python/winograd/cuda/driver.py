@@ -101,6 +101,8 @@ NodeParameters = KernelParameters | FillParameters | CopyParameters
 
 _FUNCTIONS = (
     "cuCtxGetCurrent",
+    "cuCtxPopCurrent_v2",
+    "cuCtxPushCurrent_v2",
     "cuCtxSynchronize",
     "cuFuncSetAttribute",
     "cuGetErrorName",
@@ -160,17 +162,21 @@ class CudaDriver:
         self._call("cuModuleLoadData", byref(module), c_char_p(image))
         return module
 
-    def unload(self, modules: Iterable[c_void_p]) -> None:
-        """Frees what `load` returned, when all that was queued on the device is done, maybe by its kernels.
+    def unload(self, modules: Iterable[c_void_p], context: c_void_p) -> None:
+        """Frees what `load` returned in a `context`, when all that was queued there is done.
 
-        Where this thread captures a graph, that isn't spoilt.
+        This thread may have another context, or none. Where it captures a graph, that isn't spoilt.
         """
         mode = c_int(_RELAXED)
         self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
         try:
-            self._call("cuCtxSynchronize")
-            for module in modules:
-                self._call("cuModuleUnload", module)
+            self._call("cuCtxPushCurrent_v2", context)
+            try:
+                self._call("cuCtxSynchronize")
+                for module in modules:
+                    self._call("cuModuleUnload", module)
+            finally:
+                self._call("cuCtxPopCurrent_v2", byref(c_void_p()))
         finally:
             self._call("cuThreadExchangeStreamCaptureMode", byref(mode))
 
@@ -205,9 +211,9 @@ class CudaDriver:
         if isinstance(parameters, KernelParameters):
             self._call("cuGraphAddKernelNode", *arguments)
         elif isinstance(parameters, FillParameters):
-            self._call("cuGraphAddMemsetNode", *arguments, self._context())
+            self._call("cuGraphAddMemsetNode", *arguments, self.context())
         else:
-            self._call("cuGraphAddMemcpyNode", *arguments, self._context())
+            self._call("cuGraphAddMemcpyNode", *arguments, self.context())
         return node
 
     def launch_early(self, graph: c_void_p, after: c_void_p, kernel: c_void_p) -> None:
@@ -228,9 +234,9 @@ class CudaDriver:
         if isinstance(parameters, KernelParameters):
             self._call("cuGraphExecKernelNodeSetParams", executable, node, byref(parameters))
         elif isinstance(parameters, FillParameters):
-            self._call("cuGraphExecMemsetNodeSetParams", executable, node, byref(parameters), self._context())
+            self._call("cuGraphExecMemsetNodeSetParams", executable, node, byref(parameters), self.context())
         else:
-            self._call("cuGraphExecMemcpyNodeSetParams", executable, node, byref(parameters), self._context())
+            self._call("cuGraphExecMemcpyNodeSetParams", executable, node, byref(parameters), self.context())
 
     def queue(self, parameters: NodeParameters, stream: int) -> None:
         """Queues what a node with these parameters does behind what `stream` has to do."""
@@ -272,7 +278,8 @@ class CudaDriver:
             self._call("cuGraphExecDestroy", executable)
         self._call("cuGraphDestroy", graph)
 
-    def _context(self) -> c_void_p:
+    def context(self) -> c_void_p:
+        """That of the calling thread."""
         context = c_void_p()
         self._call("cuCtxGetCurrent", byref(context))
         return context

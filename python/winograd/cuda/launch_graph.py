@@ -47,10 +47,11 @@ class LaunchGraph:
         self._addresses = {Memory("constant", number): each for number, each in enumerate(constants)}
         self._addresses.update(zip(moving, addresses, strict=True))
         self._modules: list[c_void_p] = []
+        context = driver.context()
         try:
             built = self._build(launches, self._load(binaries))
         except BaseException:
-            _unload(driver, self._modules)
+            _unload(driver, self._modules, context)
             raise
         self._graph, self._executable, self._nodes = built
         self._users: dict[Memory, list[_Node]] = {}
@@ -59,7 +60,8 @@ class LaunchGraph:
             for memory in {place.memory for place in _places(node.command)}:
                 self._users.setdefault(memory, []).append(node)
         # When the process ends, the driver may be gone.
-        weakref.finalize(self, _free, driver, self._graph, self._executable, self._modules).atexit = False
+        made = self._graph, self._executable, self._modules, context
+        weakref.finalize(self, _free, driver, *made).atexit = False
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
         """Queue the commands on `stream`, with what moves at `addresses`. Raises `CudaError`.
@@ -238,14 +240,20 @@ def _node(command: Command, functions: Mapping[str, _Function]) -> _Node:
             )
 
 
-def _free(driver: CudaDriver, graph: c_void_p, executable: c_void_p, modules: Sequence[c_void_p]) -> None:
+def _free(
+    driver: CudaDriver,
+    graph: c_void_p,
+    executable: c_void_p,
+    modules: Sequence[c_void_p],
+    context: c_void_p,
+) -> None:
     with suppress(CudaError):
         driver.destroy(graph, executable)
-    _unload(driver, modules)
+    _unload(driver, modules, context)
 
 
-def _unload(driver: CudaDriver, modules: Sequence[c_void_p]) -> None:
+def _unload(driver: CudaDriver, modules: Sequence[c_void_p], context: c_void_p) -> None:
     """Those that can't be freed, as while something is captured, stay."""
     if modules:
         with suppress(CudaError):
-            driver.unload(modules)
+            driver.unload(modules, context)

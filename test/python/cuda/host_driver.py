@@ -34,6 +34,7 @@ class HostDriver:
     """The library; `kernels` are what the names of kernels stand for, and how many tensors each takes.
 
     `failing` is the name of a function of the library that fails; `variables` are those of each module.
+    `contexts` are those of the calling thread, the last one current.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class HostDriver:
         self.lacking = ""
         """A function that the library doesn't have."""
         self.calls: list[str] = []
+        self.contexts = [1]
         self.nodes: dict[int, Node] = {}
         self.streams: list[int] = []
         self.freed: list[str] = []
@@ -71,10 +73,18 @@ class HostDriver:
         text._obj.value = b"CUDA_ERROR_ILLEGAL_ADDRESS"
 
     def _ctx_get_current(self, context: Any) -> None:
-        context._obj.value = 1
+        context._obj.value = self.contexts[-1] if self.contexts else None
 
-    def _ctx_synchronize(self) -> None:
+    def _ctx_push_current_v2(self, context: c_void_p) -> None:
+        assert context.value is not None
+        self.contexts.append(context.value)
+
+    def _ctx_pop_current_v2(self, context: Any) -> None:
+        context._obj.value = self.contexts.pop()
+
+    def _ctx_synchronize(self) -> int:
         """All is done when a call returns."""
+        return 0 if self.contexts else 201
 
     def _thread_exchange_stream_capture_mode(self, mode: Any) -> None:
         """Nothing is captured."""
@@ -108,6 +118,7 @@ class HostDriver:
         return 0 if name.value in self.variables else 500
 
     def _module_unload(self, module: c_void_p) -> None:
+        assert self.contexts[-1] == 1
         self.freed.append("module")
 
     def _module_get_function(self, function: Any, module: c_void_p, name: c_char_p) -> None:

@@ -296,10 +296,14 @@ def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: S
     np.testing.assert_array_equal(call.result, expected(other))
 
 
-def test_graphs_are_freed(host: HostDriver, binaries: Sequence[bytes]) -> None:
+@pytest.mark.parametrize("contexts", [[1], [], [2]])
+def test_graphs_are_freed(host: HostDriver, binaries: Sequence[bytes], contexts: list[int]) -> None:
+    """Whatever the context is of the thread that collects them."""
     graph = make_graph(host, binaries, Call(array(1)))
+    host.contexts = list(contexts)
     del graph
     gc.collect()
+    assert host.contexts == contexts
     assert host.freed == ["executable", "graph", "module"]
     # Kernels that were launched may run.
     assert host.calls.index("cuCtxSynchronize") < host.calls.index("cuModuleUnload")
