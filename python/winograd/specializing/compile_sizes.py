@@ -32,7 +32,8 @@ class Job:
 
     def command(self) -> list[str]:
         """That of a process which does it."""
-        return [sys.executable, "-m", __name__, json.dumps(asdict(self))]
+        job = json.dumps(asdict(self), default=os.fspath)
+        return [sys.executable, "-m", __name__, job]
 
 
 def main(job: Job) -> None:

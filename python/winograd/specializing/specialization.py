@@ -118,7 +118,9 @@ class SpecialPrograms:
         elif self._adding.acquire(blocking=False):
             self._count(sizes)
         if self._messages:
-            warnings.warn(self._messages.pop(), SpecializationWarning, stacklevel=3)
+            # Another thread may have said it.
+            with suppress(IndexError):
+                warnings.warn(self._messages.pop(), SpecializationWarning, stacklevel=3)
         return function
 
     def _count(self, sizes: Sizes) -> None:

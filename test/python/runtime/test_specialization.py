@@ -1,5 +1,6 @@
 """Programs of their own for sizes that come often."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from iree.winograd.errors import CompilationError, InvalidOptionError
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.loading import call_counts
 from iree.winograd.specializing.background import Background
+from iree.winograd.specializing.compile_sizes import Job
 from iree.winograd.specializing.known_sizes import fix_sizes
 from iree.winograd.specializing.specialization import SpecialPrograms
 
@@ -95,6 +97,13 @@ def check(network: Joined, result: np.ndarray, image: np.ndarray) -> None:
         exact = network.double()(torch.from_numpy(image).double()).numpy()
     network.float()
     np.testing.assert_allclose(result, exact, rtol=0, atol=100 * 126 * _UNIT_ROUNDOFF * np.abs(exact).max())
+
+
+def test_options_may_be_paths(model: ImportedModel) -> None:
+    specialization = winograd.Specialization(model, options={"machine": Path("machine.json")})
+    options = specialization.options
+    job = Job("model", "main", [[1, 3, 8, 8]], "program", "report", "cpu", [], options)
+    assert json.loads(job.command()[-1])["options"] == {"machine": "machine.json"}
 
 
 def test_the_end_waits_for_no_compiler() -> None:
