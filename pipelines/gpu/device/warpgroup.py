@@ -287,7 +287,7 @@ class WarpgroupSums:
     def add_held(self, rows: Sequence[ir.Value], columns: Operand) -> WarpgroupSums:
         """Starts to add the product of 64 x 16 numbers that threads hold and 16 x `columns` in shared memory.
 
-        `rows` are four pairs of numbers as `held_pairs` gives them: neighbours of a thread's two rows, and
+        `rows` are four pairs of numbers as `held_pair` gives them: neighbours of a thread's two rows, and
         those eight along the reduction dimension. `columns` is a transposed operand.
         """
         count = WARPGROUP_ROWS * self.columns // WARPGROUP_THREADS
