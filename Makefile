@@ -94,8 +94,7 @@ typecheck: $(installed) imported
 	MYPYPATH=build/typecheck $(python) -m mypy --cache-dir=.mypy_cache -p iree.winograd
 
 $(installed): pyproject.toml | $(python)
-	$(python) -m pip install --quiet --no-compile --editable '.[bench,test,torch]'
-	$(python) -m pip install --quiet --no-compile requests
+	$(python) -m pip install --quiet --no-compile --editable '.[bench,test,torch]' requests
 	$(python) -m pip install --quiet --no-compile --no-deps pytorchcv==0.0.67
 	touch $@
 

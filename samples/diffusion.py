@@ -35,6 +35,7 @@ class Denoiser(nn.Module):
             block_out_channels=(32,) if small else (320, 640, 1280, 1280),
             down_block_types=down,
             up_block_types=tuple(each.replace("Down", "Up") for each in reversed(down)),
+            mid_block_type=None if small else "UNetMidBlock2DCrossAttn",
             layers_per_block=1 if small else 2,
             cross_attention_dim=64 if small else 768,
         )

@@ -45,7 +45,7 @@ WITH_PARAMETERS = frozenset(("Expand", "Pad", "Resize", "Slice", "Squeeze", "Til
 RANDOM = frozenset(("Bernoulli", "RandomUniformLike"))
 
 SAMPLE, HALF = "--sample", "--half"
-SHARE, EXPANDED_SHARE = 16, 64
+SHARE, EXPANDED_SHARE = 32, 128
 TOGETHER = 12
 
 NAMED = re.compile(

@@ -445,7 +445,7 @@ def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("only_open", [False, True])
 @settings(
-    max_examples=3, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(data=st.data(), configuration=configurations(RUNNABLE))
 @pytest.mark.wide

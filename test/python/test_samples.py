@@ -130,7 +130,7 @@ def test_onnx_model_agrees_with_onnxruntime(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_tuning_is_used(tmp_path: Path) -> None:
-    result = run_script("tuning.sh", SAMPLES / "convolution.mlir", "10s", folder=tmp_path)
+    result = run_script("tuning.sh", SAMPLES / "convolution.mlir", "6s", folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "median" in result.stdout
     report = json.loads((tmp_path / "tuned.json").read_text())

@@ -25,7 +25,7 @@ THREADS = (1, 2, 3)
 """Numbers of threads that programs run on."""
 _CHILD_SECONDS = 120
 """After which a forked process hangs, however busy the machine is."""
-_CALLS = 640
+CALLS = 640
 """Of each thread in a round."""
 _LOADS = 16
 """Of each program in a round, as a file and as bytes: a hundred rounds are 10,000 and a million calls."""
@@ -52,9 +52,13 @@ Array = npt.NDArray[np.float32]
 
 
 class Server:
-    """A process with programs that come and go. `folder` is for its files."""
+    """A process with programs that come and go, which each thread calls `calls` times in a round.
 
-    def __init__(self, folder: Path) -> None:
+    `folder` is for its files.
+    """
+
+    def __init__(self, folder: Path, calls: int = CALLS) -> None:
+        self._calls_of_thread = calls
         self._counted = threading.Lock()
         self.loads = 0
         """Programs that this process has loaded so far."""
@@ -102,9 +106,9 @@ class Server:
             threads = THREADS[number % len(THREADS)]
             try:
                 program = self._stays[threads] if number % 2 else self._load(threads)
-                for _ in range(_CALLS):
+                for _ in range(self._calls_of_thread):
                     self._check(threads, program(self._image))
-                self._count_calls(_CALLS)
+                self._count_calls(self._calls_of_thread)
             except BaseException as error:
                 failures.append(error)
 

@@ -7,22 +7,22 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from activities import Server
+from activities import CALLS, Server
 from measuring import Holdings, growth, holdings, settle
 
 MOST_GROWTH = 0.01
 """Of memory after the first tenth of the rounds."""
 
 
-def rounds(goes_on: Callable[[int], bool]) -> Iterator[tuple[Server, Holdings]]:
+def rounds(goes_on: Callable[[int], bool], calls: int = CALLS) -> Iterator[tuple[Server, Holdings]]:
     """The server, and what the process holds after each round of all activities.
 
-    As long as it `goes_on` after so many.
+    As long as it `goes_on` after so many, with `calls` of each thread in one.
 
     Raises AssertionError for a result that is another one than before, and a forked process that hangs.
     """
     with tempfile.TemporaryDirectory(prefix="winograd-soak-") as folder:
-        server = Server(Path(folder))
+        server = Server(Path(folder), calls)
         settle()
         done = 0
         while goes_on(done):
