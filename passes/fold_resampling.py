@@ -57,15 +57,19 @@ class FoldResampling:
                 found[operation] = match
 
         rewrite_each("operation", [each for each in walk(module) if each.name in OBSERVED], observe)
-        rewrite_each("resampling", _results(found), lambda operation: _fold(operation, found[operation]))
+        rewrite_each(
+            "resampling", _results(found), lambda each: _fold(*each), operation_of=lambda each: each[0]
+        )
 
 
-def _results(found: Mapping[ir.Operation, Resampling | NoMatch]) -> list[ir.Operation]:
+def _results(
+    found: Mapping[ir.Operation, Resampling | NoMatch],
+) -> list[tuple[ir.Operation, Resampling | NoMatch]]:
     """Those of `found` that something else needs, the last one first, without the steps on the way to them.
 
     One may be the source of another, which is still there when that is folded first.
     """
-    results: list[ir.Operation] = []
+    results: list[tuple[ir.Operation, Resampling | NoMatch]] = []
     folded: set[ir.Operation] = set()
     sources: set[ir.Value] = set()
     for operation, match in reversed(list(found.items())):
@@ -78,7 +82,7 @@ def _results(found: Mapping[ir.Operation, Resampling | NoMatch]) -> list[ir.Oper
             is_result = operation.results[0] in sources or not users <= folded
             sources |= {match.source} if is_result else set()
         if is_result:
-            results.append(operation)
+            results.append((operation, match))
     return results
 
 

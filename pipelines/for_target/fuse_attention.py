@@ -60,8 +60,13 @@ class FuseAttention:
         chains = attention_chains(module)
         backend = supported_backend(module) if chains else None
         if backend is not None:
-            of_product = {each.product: each for each in chains}
-            rewrite_each("attention", list(of_product), lambda product: _fuse(of_product[product], backend))
+            # The last one first: the result of another may be what it reads, which is replaced then.
+            rewrite_each(
+                "attention",
+                reversed(chains),
+                lambda chain: _fuse(chain, backend),
+                operation_of=lambda chain: chain.product,
+            )
 
 
 def _fuse(chain: AttentionChain, backend: Backend) -> None:

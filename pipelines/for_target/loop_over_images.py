@@ -75,10 +75,10 @@ class LoopOverImages:
         if not any(map(_convolves_several_images, walk(module))) or unsupported_target(module) is not None:
             return
         space = module_space(module, self.machine, self.threads)
-        by_operation = {each.operation: each for each in layers(module) if each.kind == "convolution"}
-        choice = _Choice(space, self.max_relative_error, by_operation, {1, self.threads})
+        by_result = {each.operation.results[0]: each for each in layers(module) if each.kind == "convolution"}
+        choice = _Choice(space, self.max_relative_error, by_result, {1, self.threads})
         device = only_device(module)
-        blocks = dict.fromkeys(each.operation.block for each in by_operation.values() if choice.is_far(each))
+        blocks = dict.fromkeys(each.operation.block for each in by_result.values() if choice.is_far(each))
 
         def rewrite(block: ir.Block) -> None:
             if (loop := choice.best(block)) is None:
@@ -117,7 +117,8 @@ class _Choice:
 
     space: SearchSpace
     max_relative_error: float | None
-    layers: Mapping[ir.Operation, Layer]
+    layers: Mapping[ir.Value, Layer]
+    """By their results: a loop changes operands, and by these the hash, of operations of later blocks."""
     counts: Set[int]
     """Of images at a time."""
 
@@ -159,7 +160,7 @@ class _Choice:
                 gains = {count: 0.0 for count in sorted(self.counts) if count < batch and batch % count == 0}
                 if not gains:
                     return
-            layer = self.layers.get(operation)
+            layer = self.layers.get(operation.results[0]) if operation.results else None
             problem = None if layer is None else match_problem(layer, self.space)
             if sizes != {batch} or isinstance(problem, NoMatch) or ATTRIBUTE_NAME in operation.attributes:
                 return

@@ -149,6 +149,33 @@ def test_attention_that_is_imported(name: str) -> None:
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
 
+class Agents(torch.nn.Module):
+    """Queries attend to few agents, and these to all keys: Agent Attention (Han et al. 2023), section 3.2."""
+
+    def forward(self, queries: torch.Tensor, agents: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return self.attended(queries, agents, self.attended(agents, queries, values))
+
+    def attended(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(queries @ keys.mT * queries.shape[-1] ** -0.5, -1) @ values
+
+
+def test_values_that_are_results_of_attention() -> None:
+    """Weights of a row sum up to 1: it is off by what values are at most, beside its own error."""
+    generator, model = torch.Generator().manual_seed(0), Agents()
+    queries, agents, values = (torch.randn(6, rows, 16, generator=generator) for rows in (256, 128, 256))
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, queries, agents, values), threads=1, strict=True
+    )
+    result = iree.winograd.load(compiled, threads=1)(queries, agents, values)
+    exact_queries, exact_agents, exact_values = (each.double() for each in (queries, agents, values))
+    between = model.attended(exact_agents, exact_queries, exact_values)
+    _, before = largest_errors(exact_agents, exact_queries, exact_values)
+    relative, own = largest_errors(exact_queries, exact_agents, between)
+    largest = own + (1 + relative) * before.amax(-2, keepdim=True)
+    error = (torch.as_tensor(result).double() - model(exact_queries, exact_agents, exact_values)).abs()
+    assert (error <= largest).all()
+
+
 @pytest.mark.wide
 def test_attention_of_a_batch_known_at_run_time() -> None:
     model = SAFE["layer"].eval()
