@@ -75,7 +75,7 @@ class StoreHalf:
         space = module_space(module, machine=None, threads=1)
         rewrite_each("output transform", outputs, lambda transform: _read_half(transform, space))
         if space.iree_code.converts_half:
-            rounding = [each for each in map(_match_rounding, walk(module)) if each is not None]
+            rounding = [each for each in walk(module) if _match_rounding(each) is not None]
             rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
         backend = supported_backend(module)
         if space.iree_code.converts_half and space.stores_half and backend is not None:
@@ -116,12 +116,15 @@ def _match_rounding(operation: ir.Operation) -> Elementwise | None:
     return None if rounded_type(elementwise.yielded) is None else elementwise
 
 
-def _compute_half(elementwise: Elementwise, space: SearchSpace) -> None:
+def _compute_half(operation: ir.Operation, space: SearchSpace) -> None:
     """Has an operation on elements store what it rounds, and convolutions read."""
+    # What it reads may be of half precision since the one before was rewritten.
+    elementwise = _match_rounding(operation)
+    if elementwise is None:
+        return
     half = rounded_type(elementwise.yielded)
     if not _is_convolved(elementwise.result) or not _is_read(elementwise.result, space, half):
         return
-    operation = elementwise.operation
 
     def body(elements: list[ir.Value]) -> ir.Value:
         (rounded,) = inline_block(elementwise.body, elements)
@@ -419,8 +422,8 @@ def _widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narro
         argument.set_type(ir.RankedTensorType(narrowed.type).element_type)
         with user.location, ir.InsertionPoint.at_block_begin(body):
             widened = arith.extf(ir.F32Type.get(), argument)
-        for user, position in uses:
-            user.operands[position] = widened
+        for inner, position in uses:
+            inner.operands[position] = widened
 
 
 def _rebuild_output(transform: ops.OutputTransformOp, half: ir.Type) -> ir.Value:
