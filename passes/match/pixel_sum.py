@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elementwise import Elementwise
-from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
 
 
@@ -70,6 +69,6 @@ def _is_scale(elementwise: Elementwise) -> bool:
         and last.name in ("arith.divf", "arith.mulf")
         and last.operands[0] == arguments[0]
         and last.operands[1] not in arguments
-        and defining_operation(terminator.operands[0]) == last
+        and terminator.operands[0] == last.results[0]
         and not any(operand in arguments for each in of_number for operand in each.operands)
     )

@@ -72,4 +72,4 @@ def adds(body: ir.Block) -> bool:
     if names != ["arith.addf", "linalg.yield"]:
         return False
     total, end = (view.operation for view in body.operations)
-    return set(total.operands) == set(body.arguments) and defining_operation(end.operands[0]) == total
+    return set(total.operands) == set(body.arguments) and end.operands[0] == total.results[0]

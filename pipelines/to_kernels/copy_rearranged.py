@@ -113,7 +113,8 @@ def _source_in(half: ir.Type, rearrangement: Rearrangement) -> ir.Value:
     source = rearrangement.source
     if (narrow := widened_source(source)) is not None:
         return narrow
-    return converted(source, half) if only_user(source) in rearrangement.operations else source
+    reader = only_user(source)
+    return source if reader is None or reader not in rearrangement.operations else converted(source, half)
 
 
 def _is_read_by_kernels(result: ir.Value) -> bool:
