@@ -16,8 +16,8 @@ util.global private @device = #hal.device.target<"local", [
 // CHECK: : (tensor<16x25x16xf32>) -> tensor<1x10x10x16xf16>
 // CHECK: %[[LEFT:.*]] = tensor.extract_slice %[[Y]]{{.*}} : tensor<1x10x10x16xf16> to tensor<1x10x10x8xf16>
 // CHECK: %[[RIGHT:.*]] = tensor.extract_slice %[[Y]]{{.*}} : tensor<1x10x10x16xf16> to tensor<1x10x10x8xf16>
-// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%[[LEFT]], %[[RIGHT]] : tensor<1x10x10x8xf16>, tensor<1x10x10x8xf16>) outs(%{{.*}} : tensor<1x10x10x8xf16>)
-// CHECK-COUNT-2: arith.extf
+// CHECK: %[[P:.*]] = linalg.generic {{.*}} ins(%[[LEFT]], %[[RIGHT]], %[[LEFT]] : tensor<1x10x10x8xf16>, tensor<1x10x10x8xf16>, tensor<1x10x10x8xf16>) outs(%{{.*}} : tensor<1x10x10x8xf16>)
+// CHECK-COUNT-3: arith.extf
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : f32
 // CHECK: linalg.yield %{{.*}} : f16
 // CHECK: "winograd.input_transform"(%[[P]]) {{.*}} : (tensor<1x10x10x8xf16>) -> tensor<16x16x8xf32>
@@ -35,11 +35,12 @@ func.func @gated(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x16xf32>, %u2: tensor
   %left = tensor.extract_slice %y[0, 0, 0, 0] [1, 10, 10, 8] [1, 1, 1, 1] : tensor<1x10x10x16xf32> to tensor<1x10x10x8xf32>
   %right = tensor.extract_slice %y[0, 0, 0, 8] [1, 10, 10, 8] [1, 1, 1, 1] : tensor<1x10x10x16xf32> to tensor<1x10x10x8xf32>
   %e = tensor.empty() : tensor<1x10x10x8xf32>
-  %p = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
-      ins(%left, %right : tensor<1x10x10x8xf32>, tensor<1x10x10x8xf32>) outs(%e : tensor<1x10x10x8xf32>) {
-  ^bb0(%a: f32, %b: f32, %o: f32):
+  %p = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%left, %right, %left : tensor<1x10x10x8xf32>, tensor<1x10x10x8xf32>, tensor<1x10x10x8xf32>) outs(%e : tensor<1x10x10x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %twice: f32, %o: f32):
     %c = arith.mulf %a, %b : f32
-    %h = arith.truncf %c : f32 to f16
+    %d = arith.addf %c, %twice : f32
+    %h = arith.truncf %d : f32 to f16
     %s = arith.extf %h : f16 to f32
     linalg.yield %s : f32
   } -> tensor<1x10x10x8xf32>
