@@ -56,7 +56,8 @@ class Decoder(nn.Module):
             down_block_types=("DownEncoderBlock2D",) * len(widths),
             up_block_types=("UpDecoderBlock2D",) * len(widths),
             latent_channels=4,
-            layers_per_block=1 if small else 2,
+            # A decoder has one more.
+            layers_per_block=0 if small else 2,
         )
         self.vae.encoder = nn.Identity()
 

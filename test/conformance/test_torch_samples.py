@@ -113,8 +113,8 @@ def test_constant_filters(name: str) -> None:
         ("nn.functional.conv2d", torch.float16, 8),
         *wide_combinations(
             [
-                ("nn.functional.conv2d", torch.bfloat16, 1),
-                ("nn.functional.conv_transpose2d", torch.float16, 1),
+                ("nn.functional.conv2d", torch.bfloat16, 4),
+                ("nn.functional.conv_transpose2d", torch.float16, 4),
             ]
         ),
     ],

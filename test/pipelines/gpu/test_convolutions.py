@@ -60,11 +60,11 @@ CHANNELS_FIRST = [program.channels_first for program in (WINOGRAD[0], CHANNELS[1
 SAMPLE = [EDGES[2], VIEWS[4], CHANNELS_FIRST[0]]
 OTHERS = [
     EDGES[1],
-    *CHANNELS[2:4],
+    CHANNELS[2],
     VIEWS[3],
     *SPATIAL_RANKS,
     BATCHES[2],
-    *CHANNELS_FIRST[1:3],
+    CHANNELS_FIRST[1],
 ]
 
 
