@@ -87,8 +87,9 @@ def _match(operation: ir.Operation) -> Elementwise | None:
         return None
     if not elementwise.is_pure or elementwise.reads_init or captures(elementwise.body):
         return None
-    type_ = ir.RankedTensorType(elementwise.result.type)
-    return elementwise if str(single_of(type_).element_type) == "f32" else None
+    result = elementwise.result
+    is_single = isinstance(ir.RankedTensorType(result.type).element_type, ir.F32Type)
+    return elementwise if is_single or half_type(result) is not None else None
 
 
 def _before(last: Elementwise) -> dict[ir.Operation, Elementwise]:

@@ -54,6 +54,32 @@ util.global private @device = #hal.device.target<"vulkan", [#hal.executable.targ
 
 #direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 #all = affine_map<(n, h, w, c) -> (n, h, w, c)>
+
+// Integers are IREE's.
+// CHECK-LABEL: func.func @integers
+// CHECK: linalg.generic
+// CHECK-NOT: flow.dispatch
+func.func @integers(%m: tensor<1x65536x64xf32>, %n: tensor<1x256x256x64xi32>) -> (tensor<1x256x256x64xf32>, !hal.buffer_view) {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x65536x64xf32>) -> tensor<1x256x256x64xf32>
+  %e = tensor.empty() : tensor<1x256x256x64xi32>
+  %z = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%n : tensor<1x256x256x64xi32>) outs(%e : tensor<1x256x256x64xi32>) {
+  ^bb0(%in: i32, %out: i32):
+    %r = arith.muli %in, %in : i32
+    linalg.yield %r : i32
+  } -> tensor<1x256x256x64xi32>
+  %view = hal.tensor.export %z : tensor<1x256x256x64xi32> -> !hal.buffer_view
+  return %x, %view : tensor<1x256x256x64xf32>, !hal.buffer_view
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#all = affine_map<(n, h, w, c) -> (n, h, w, c)>
 #channel = affine_map<(n, h, w, c) -> (c)>
 
 // Left are small images, and what IREE transposes as it computes.
