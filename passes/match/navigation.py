@@ -11,6 +11,14 @@ from iree.winograd.dialect.bindings import ir
 KERNEL = "stream.executable"
 """The name of operations that hold a kernel."""
 
+KEEPING_ELEMENTS = (
+    "linalg.transpose",
+    "tensor.collapse_shape",
+    "tensor.expand_shape",
+    "tensor.extract_slice",
+)
+"""Operations whose results are elements of their first operand, as they are."""
+
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
 """Operations that hold the module of a kernel, or each other."""
 

@@ -7,12 +7,10 @@ from math import isfinite
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero, scalar_constant, uniform_constant
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
-
-_KEEPS_ELEMENTS = ("linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -105,7 +103,7 @@ def is_padded_with_infinity(image: ir.Value) -> bool:
             number = scalar_constant(operation.regions[0].blocks[0].operations[-1].operation.operands[0])
         elif operation.name == "tensor.insert_slice":
             number = _filled_number(operation.operands[1])
-        elif operation.name in _KEEPS_ELEMENTS:
+        elif operation.name in KEEPING_ELEMENTS:
             number = None
         else:
             return False

@@ -8,13 +8,13 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
 from iree.winograd.passes.match.places import DigitSum, Places, places_of
 from iree.winograd.passes.match.slices import match_slice
 
 MOVES = ("linalg.transpose", "tensor.concat")
 """Operations of a rearrangement that move elements, the last of which is `result`."""
-REARRANGING = (*MOVES, "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
+REARRANGING = (*KEEPING_ELEMENTS, "tensor.concat")
 
 Indices = tuple[DigitSum, ...]
 

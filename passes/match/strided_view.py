@@ -11,7 +11,7 @@ from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.conversions import is_widening
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
@@ -93,13 +93,8 @@ def _followed(view: StridedView, operations: Sequence[ir.Operation]) -> StridedV
 
 
 def _keeps_elements(operation: ir.Operation) -> bool:
-    moves = operation.name in (
-        "linalg.transpose",
-        "tensor.collapse_shape",
-        "tensor.expand_shape",
-        "tensor.extract_slice",
-    )
-    return (moves or constant_factor(operation) is not None) and not _is_dynamic(operation)
+    keeps = operation.name in KEEPING_ELEMENTS or constant_factor(operation) is not None
+    return keeps and not _is_dynamic(operation)
 
 
 def _is_dynamic(operation: ir.Operation) -> bool:

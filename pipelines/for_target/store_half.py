@@ -22,7 +22,13 @@ from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_sum import match_squared_deviations
-from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
+from iree.winograd.passes.match.navigation import (
+    KEEPING_ELEMENTS,
+    defining_operation,
+    only_user,
+    transforms,
+    walk,
+)
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reduced import match_reduced
 from iree.winograd.passes.match.reductions import is_reduction
@@ -37,8 +43,6 @@ from ..backends.module_backend import supported_backend
 from ..selection.module_space import module_space
 
 _ELEMENTWISE = "linalg.generic"
-_MOVES = ("linalg.transpose", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
-"""Whose results are elements of their first operand, as they are."""
 
 
 @register_pass("winograd-store-half")
@@ -94,7 +98,7 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
     moves: list[ir.Operation] = []
     while (source := widened_source(image)) is None:
         definition = defining_operation(image)
-        if definition is None or definition.name not in _MOVES:
+        if definition is None or definition.name not in KEEPING_ELEMENTS:
             return
         moves.insert(0, definition)
         image = definition.operands[0]
@@ -141,7 +145,7 @@ def _is_convolved(value: ir.Value) -> bool:
     users = [use.owner.operation for use in value.uses]
     if any(user.name == ops.InputTransformOp.OPERATION_NAME for user in users):
         return True
-    return any(user.name in _MOVES and _is_convolved(user.results[0]) for user in users)
+    return any(user.name in KEEPING_ELEMENTS and _is_convolved(user.results[0]) for user in users)
 
 
 def _concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) -> None:
@@ -266,7 +270,7 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
         elif is_narrowing(user):
             user.results[0].replace_all_uses_with(narrowed)
             unused.append(user)
-        elif user.name in _MOVES:
+        elif user.name in KEEPING_ELEMENTS:
             unused += _replace(user.results[0], _moved(user, narrowed))
         elif value in list(user.operands):
             _widen_operands(user, user.regions[0].blocks[0], value, narrowed)
@@ -330,7 +334,7 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
         return space.iree_code.converts_half and _computes(user, value, half)
     if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
-    if user.name in _MOVES:
+    if user.name in KEEPING_ELEMENTS:
         return space.iree_code.converts_half and _is_read(user.results[0], space, half)
     group = _reading_group(user)
     if group is None:
@@ -345,7 +349,7 @@ def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
 
     These are read as they are in f32: kernels of sums read what is widened for them.
     """
-    if user.name in _MOVES:
+    if user.name in KEEPING_ELEMENTS:
         moved = user.results[0]
         users = [use.owner.operation for use in moved.uses]
         return bool(users) and all(_is_statistic(each, moved) for each in users)
