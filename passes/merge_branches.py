@@ -9,11 +9,10 @@ from math import prod
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.constants import resource_constant
-from iree.winograd.passes.build.convolution import build_like
 from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.groups import merged
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
-from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
+from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
@@ -23,6 +22,7 @@ from iree.winograd.passes.match.convolution import Convolution
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.similar_convolution import build_similar
 
 PASS_NAME = "winograd-merge-branches"
 
@@ -164,8 +164,7 @@ def _build(found: _Merged, rank: int) -> ir.Value:
     if not is_zero(init):
         init = zero_filled(shape_of(init), convolution.element_type)
     with convolution.operation.location:
-        result = build_like(convolution, (convolution.input, filters, init))
-        copy_annotations(convolution.operation, result.owner)
+        result = build_similar(convolution, (convolution.input, filters, init))
         if result.type.rank != rank:
             result = merged(result, rank - 1)
     if not np.any(found.shift):

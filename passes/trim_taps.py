@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.build.convolution import build_convolution, build_like
+from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.slices import extracted, padded
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
@@ -25,6 +25,7 @@ from iree.winograd.passes.match.weight_gradient import (
     match_weight_gradient,
 )
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.similar_convolution import build_similar
 
 
 @register_pass("winograd-trim-taps")
@@ -123,9 +124,7 @@ def _build_convolution(convolution: Convolution, trimmed: _Trimmed) -> ir.Value:
         position = convolution.filter_layout.index(str(dimension))
         offsets[position], sizes[position] = taps[0], len(taps)
     filters = extracted(filters, offsets, sizes)
-    built = build_like(convolution, (image, filters, convolution.init), trimmed.dilations)
-    copy_annotations(convolution.operation, built.owner)
-    return built
+    return build_similar(convolution, (image, filters, convolution.init), trimmed.dilations)
 
 
 def _build_gradient(found: WeightGradient, trimmed: _Trimmed) -> ir.Value:

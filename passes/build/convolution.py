@@ -1,4 +1,4 @@
-"""Convolutions of any layout, built as `linalg.generic`, and those like others."""
+"""Convolutions of any layout, built as `linalg.generic`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.generic import build_generic
-from iree.winograd.passes.build.named import build_windowed
-from iree.winograd.passes.match.convolution import Convolution
 
 
 def build_convolution(
@@ -41,21 +39,3 @@ def build_convolution(
         return arith.addf(accumulator, arith.mulf(element, weight))
 
     return build_generic(reads, init, iterators, multiply_add)
-
-
-def build_like(
-    convolution: Convolution,
-    operands: tuple[ir.Value, ir.Value, ir.Value],
-    dilations: Sequence[int] | None = None,
-) -> ir.Value:
-    """Build the convolution of `operands`, input, filter, and what it is added to, in the form of another.
-
-    It has the other's layouts and strides, and its dilations unless these are given.
-    """
-    dilations = convolution.dilations if dilations is None else dilations
-    operation = convolution.operation
-    if operation.name == "linalg.generic":
-        layouts = convolution.input_layout, convolution.filter_layout, convolution.output_layout
-        return build_convolution(layouts, convolution.strides, dilations, operands)
-    *inputs, init = operands
-    return build_windowed(type(operation.opview), inputs, init, convolution.strides, dilations)
