@@ -211,33 +211,36 @@ def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reas
     return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"
 
 
-_MISFITS: Mapping[type, Callable[[Any], Reason | None]] = MappingProxyType(
+_Misfit = Callable[[Any, GpuTarget], Reason | None]
+
+
+def _on_all_targets(misfit: Callable[[Any], Reason | None]) -> _Misfit:
+    return lambda operation, _: misfit(operation)
+
+
+_MISFITS: Mapping[type, _Misfit] = MappingProxyType(
     {
-        ChannelsLast: lambda _: None,
-        ChannelsFirst: lambda _: "IREE transposes images of unknown sizes on GPUs",
-        ChannelShuffle: lambda _: "groups of channels are parts that are interleaved on GPUs",
-        InterleavedChannels: _misfit_of_interleaving,
-        MaxPooling: lambda _: "threads read all elements of their windows in place on GPUs",
-        WindowSums: _misfit_of_windows,
-        PixelSelection: lambda _: "there is no kernel for selected pixels on GPUs",
-        RowSums: lambda _: "sums of images of unknown sizes are IREE's on GPUs",
-        RowSoftmax: lambda operation: _misfit_of_rows(operation.length),
-        ColumnSoftmax: lambda _: "there is no kernel for softmax of columns on GPUs",
-        Rearranged: _misfit_of_rearranged,
-        BatchedProduct: _misfit_of_product,
-        Sums: _misfit_of_sums,
-        PartialMoments: _misfit_of_sums,
-        CombinedMoments: _misfit_of_sums,
-        MomentFactors: _misfit_of_factors,
-        SpreadElementwise: _misfit_of_elementwise,
+        ChannelsLast: lambda *_: None,
+        ChannelsFirst: lambda *_: "IREE transposes images of unknown sizes on GPUs",
+        ChannelShuffle: lambda *_: "groups of channels are parts that are interleaved on GPUs",
+        InterleavedChannels: _on_all_targets(_misfit_of_interleaving),
+        MaxPooling: lambda *_: "threads read all elements of their windows in place on GPUs",
+        WindowSums: _on_all_targets(_misfit_of_windows),
+        PixelSelection: lambda *_: "there is no kernel for selected pixels on GPUs",
+        RowSums: lambda *_: "sums of images of unknown sizes are IREE's on GPUs",
+        RowSoftmax: lambda operation, _: _misfit_of_rows(operation.length),
+        ColumnSoftmax: lambda *_: "there is no kernel for softmax of columns on GPUs",
+        RowNormalization: _misfit_of_normalization,
+        Rearranged: _on_all_targets(_misfit_of_rearranged),
+        BatchedProduct: _on_all_targets(_misfit_of_product),
+        BatchedAttention: _misfit_of_attention,
+        **dict.fromkeys((Sums, PartialMoments, CombinedMoments), _on_all_targets(_misfit_of_sums)),
+        MomentFactors: _on_all_targets(_misfit_of_factors),
+        SpreadElementwise: _on_all_targets(_misfit_of_elementwise),
     }
 )
 
 
 def misfit(operation: TensorOperation, target: GpuTarget) -> Reason | None:
     """Why IREE computes the operation for a target; None where a kernel is to."""
-    if isinstance(operation, BatchedAttention):
-        return _misfit_of_attention(operation, target)
-    if isinstance(operation, RowNormalization):
-        return _misfit_of_normalization(operation, target)
-    return _MISFITS[type(operation)](operation)
+    return _MISFITS[type(operation)](operation, target)
