@@ -17,9 +17,8 @@ from math import log2
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, math, memref
-from iree.winograd.passes.match.batch_matmul import Matrices
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
-from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import constant_like, vector_type
 from iree.winograd.pipelines.emission.work import Work
@@ -30,9 +29,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     barrier,
-    lane,
     quad_of,
-    quad_or_zero,
     thread_id,
     zero_scalar,
 )
@@ -54,10 +51,11 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     settled_pairs,
     settled_sums,
 )
-from iree.winograd.pipelines.gpu.schedules.attention import Chunks, WarpgroupAttentionSchedule
+from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
 
 from .attention import LOWEST, AttentionKernel, Masks
 from .batch_matmul import matrix_origin
+from .moved_rows import MovedRows
 
 _ROWS = 2
 """Of a thread, eight apart."""
@@ -94,87 +92,6 @@ class WarpgroupAttentionKernel(AttentionKernel):
         _Workgroup(self, work, (queries, keys, values), masks, output).emit()
 
 
-@dataclass(frozen=True)
-class _MovedRows:
-    """Rows of a head that the threads of a workgroup move by chunks: each thread one chunk of some rows.
-
-    Through registers: copies beside the computation take two cycles for each chunk, as they aren't neighbours
-    in shared memory.
-    """
-
-    chunks: ir.Value
-    """The tensor, as chunks."""
-    first: Index
-    """The first of the head."""
-    row_chunks: int
-    """Chunks from a row to the next."""
-    count: int
-    """Of rows that there are."""
-    length: int
-    """Chunks of a row."""
-    shared: Chunks
-    threads: int
-
-    @staticmethod
-    def of(
-        buffer: GlobalBuffer,
-        matrices: Matrices,
-        row_stride: int,
-        head: Index,
-        count: int,
-        channels: int,
-        shared: Chunks,
-        threads: int,
-    ) -> _MovedRows:
-        """Raises ValueError as `span` does."""
-        chunks = buffer.viewed_as(F32.type, QUAD)
-        origin = matrix_origin(matrices, head) // COPIED
-        return _MovedRows(chunks, origin, row_stride // COPIED, count, channels // COPIED, shared, threads)
-
-    @property
-    def _together(self) -> int:
-        """Rows that all threads move at once."""
-        return min(self.threads // self.length, self.shared.rows)
-
-    @property
-    def loads(self) -> int:
-        """Of a thread."""
-        return ceil_div(self.shared.rows, self._together)
-
-    @property
-    def _place(self) -> tuple[Index, Index]:
-        """This thread's first row, and its chunk of all of them."""
-        return thread_id() // self.length, thread_id() % self.length
-
-    def load(self, first: Index) -> list[ir.Value]:
-        """This thread's chunks of the rows from `first` on, as numbers of f32; zeros behind the last one."""
-        row, chunk = self._place
-        are_all = self.count % self.shared.rows == 0
-        quads = []
-        for begin in range(0, self.loads * self._together, self._together):
-            number = first + row + begin
-            offset = self.first + number.minimum(self.count - 1) * self.row_chunks + chunk
-            exists = Condition(True) if are_all else number.less_than(self.count)
-            quads.append(quad_or_zero(exists, memref.load(self.chunks, [offset.value])))
-        # The compiler would load them where they are stored.
-        return settled_sums([lane(quad, i) for quad in quads for i in range(QUAD)])
-
-    def store(self, loaded: Sequence[ir.Value], memory: SharedBytes, to: IndexLike) -> None:
-        """Leaves them in shared memory."""
-        row, chunk = self._place
-        place = Index.of(to) + chunk * self.shared.distance + row * COPIED_BYTES
-        moving, rows = self._together * self.length, self.shared.rows
-        is_any = Condition(True) if moving == self.threads else thread_id().less_than(moving)
-        for number in range(self.loads):
-            begin, quad = number * self._together, quad_of(loaded[number * QUAD : (number + 1) * QUAD])
-            is_row = Condition(True) if begin + self._together <= rows else (row + begin).less_than(rows)
-
-            def store(quad: ir.Value = quad, begin: int = begin) -> None:
-                memory.store(quad, place + begin * COPIED_BYTES)
-
-            when(is_any & is_row, store)
-
-
 class _Workgroup:
     """One workgroup, as one of its threads sees it.
 
@@ -205,7 +122,7 @@ class _Workgroup:
         self._stages, self._stage_bytes = self._of_queries.bytes, schedule.stage_bytes(problem)
         self._barriers = self._stages + schedule.stages * self._stage_bytes
         scores, mixtures, threads = problem.scores, problem.mixtures, schedule.threads
-        self._queries = _MovedRows.of(
+        self._queries = MovedRows.of(
             queries,
             scores.left,
             scores.left.row_stride,
@@ -216,7 +133,7 @@ class _Workgroup:
             threads,
         )
         self._keys, self._values = (
-            _MovedRows.of(buffer, matrices, stride, self._head, scores.columns, channels, to, threads)
+            MovedRows.of(buffer, matrices, stride, self._head, scores.columns, channels, to, threads)
             for buffer, matrices, stride, channels, to in (
                 (keys, scores.right, scores.right.column_stride, scores.reduction, self._of_keys),
                 (values, mixtures.right, mixtures.right.row_stride, mixtures.columns, self._of_values),
