@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu_programs build/gpu-programs      (where the compiler is)
     python -m benchmarks.gpu build/gpu-programs --output benchmarks/results/gpu.json      (where the GPU is)
+    python -m benchmarks.gpu build/before build/now      (programs of two versions of this project, in turns)
 
 All times are of the device. Ours is the difference of programs that compute the layer `MANY_COPIES` and
 `FEW_COPIES` times; cuDNN's is a CUDA graph of `MANY_COPIES` convolutions. cuDNN runs with TF32 off and its
@@ -63,7 +64,7 @@ def main() -> None:
     by_layer: dict[SquareLayer, list[dict[str, Any]]] = defaultdict(list)
     for folder in options.folders:
         for record in json.loads((folder / "programs.json").read_text()):
-            record["file"] = folder / record["file"]
+            record |= {"folder": folder.name, "file": folder / record["file"]}
             by_layer[SquareLayer(**record.pop("layer"))].append(record)
     for layer, records in by_layer.items():
         if time.monotonic() - start > options.seconds:
@@ -108,19 +109,10 @@ def device_seconds(run: Callable[[], Any], count: int = MANY_COPIES, rounds: int
 
 
 def _measure(layer: SquareLayer, records: list[dict[str, Any]], rounds: int) -> dict[str, Any]:
-    generator = torch.Generator(device="cuda").manual_seed(0)
-
-    def random(*sizes: int) -> torch.Tensor:
-        return torch.randn(*sizes, device="cuda", generator=generator)
-
-    image = random(layer.batch, layer.size, layer.size, layer.channels)
-    # Filters that keep the scale of the image.
-    scale = (2 / (layer.taps**2 * layer.channels)) ** 0.5
-    filters = scale * random(layer.taps, layer.taps, layer.channels, layer.filters)
-    bias = 0.1 * random(layer.filters)
+    image, filters, bias = random_operands(layer)
     with torch.inference_mode():
         cudnn = cudnn_seconds(layer, image, filters, bias)
-        exact = _exact(layer, image, filters, bias)
+        exact = exact_result(layer, image, filters, bias)
     ours, programs = [], []
     for record in records:
         result = {name: value for name, value in record.items() if name != "file"}
@@ -149,6 +141,21 @@ def _measure(layer: SquareLayer, records: list[dict[str, Any]], rounds: int) -> 
     return {"layer": asdict(layer), "name": layer.name, "flops": layer.flops, "cudnn": cudnn, "ours": ours}
 
 
+def random_operands(
+    layer: SquareLayer, device: str = "cuda"
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """An image, filters that keep its scale, and a bias, on a device of torch."""
+    generator = torch.Generator(device=device).manual_seed(0)
+
+    def random(*sizes: int) -> torch.Tensor:
+        return torch.randn(*sizes, device=device, generator=generator)
+
+    image = random(layer.batch, layer.size, layer.size, layer.channels)
+    scale = (2 / (layer.taps**2 * layer.channels)) ** 0.5
+    filters = scale * random(layer.taps, layer.taps, layer.channels, layer.filters)
+    return image, filters, 0.1 * random(layer.filters)
+
+
 def cudnn_seconds(
     layer: SquareLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
 ) -> dict[str, float]:
@@ -162,10 +169,10 @@ def cudnn_seconds(
     return seconds
 
 
-def _exact(
+def exact_result(
     layer: SquareLayer, image: torch.Tensor, filters: torch.Tensor, bias: torch.Tensor
 ) -> torch.Tensor:
-    """What `once` computes of the first image, in float64."""
+    """A layer's result of the first image, in float64, on the host."""
     x = image[:1].permute(0, 3, 1, 2).double()
     w = filters.permute(3, 2, 0, 1).double()
     sums = torch.nn.functional.conv2d(x, w, padding=layer.taps // 2)[0].permute(1, 2, 0)
@@ -288,11 +295,11 @@ def _print(record: dict[str, Any]) -> None:
     print(f"{record['name']}: cuDNN {best * 1e6:.1f} us, {record['flops'] / best / 1e12:.1f} TFLOP/s")
     for ours in record["ours"]:
         if "error" in ours:
-            print(f"  {ours['target']:14} {ours['variant']:24} {ours['error']}")
+            print(f"  {ours['folder']} {ours['target']:14} {ours['variant']:24} {ours['error']}")
             continue
         stages = {name: round(seconds * 1e6, 1) for name, seconds in ours.get("stages", {}).items()}
         print(
-            f"  {ours['target']:14} {ours['variant']:24} {ours['seconds'] * 1e6:8.1f} us"
+            f"  {ours['folder']} {ours['target']:14} {ours['variant']:24} {ours['seconds'] * 1e6:8.1f} us"
             f" {record['flops'] / ours['seconds'] / 1e12:6.1f} TFLOP/s  speed-up {best / ours['seconds']:.2f}"
             f"  error {ours['relative_error']:.1e}  {stages}",
             flush=True,

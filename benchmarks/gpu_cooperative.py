@@ -17,7 +17,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from functools import cache, lru_cache
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.selection.decision import Candidate
 
 TARGET = "vulkan:ampere"
+PARTS = ("cases", "products", "layers")
+"""What is built and run."""
 CHAINS = (8, 40)
 """Dispatches, by whose difference a product is timed."""
 
@@ -107,10 +109,11 @@ def main() -> None:
     parser = build_and_run_parser(__doc__, rounds=7)
     parser.add_argument("--batches", nargs="+", type=int, default=[32], help="of the layers")
     parser.add_argument("--machine", type=Path, default=Path("benchmarks/results/machine-h200-vulkan.json"))
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="to build")
     parser.add_argument("--processes", type=int, default=1, help="that compile at the same time")
     options = parser.parse_args()
     if options.action == "build":
-        build(options.folder, options.batches, options.machine, options.processes)
+        build(options.folder, options.batches, options.machine, options.processes, options.only)
     else:
         run(options.folder, options.output, options.rounds)
 
@@ -118,25 +121,30 @@ def main() -> None:
 # Where the compiler is
 
 
-def build(folder: Path, batches: list[int], machine: Path, processes: int) -> None:
+def build(folder: Path, batches: list[int], machine: Path, processes: int, parts: Sequence[str]) -> None:
     """Compile all programs, and write what running them needs to know."""
     folder.mkdir(parents=True, exist_ok=True)
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
-        cases = [pool.submit(build_case, folder, number, case, TARGET) for number, case in enumerate(CASES)]
+        cases = [
+            pool.submit(build_case, folder, number, case, TARGET)
+            for number, case in enumerate(CASES)
+            if "cases" in parts
+        ]
         products = [
             pool.submit(_build_products, folder, layer, number, schedule)
             for layer in PRODUCTS
+            if "products" in parts
             for number, schedule in enumerate(SCHEDULES)
         ]
         layers = [
             pool.submit(_build_layer, folder, layer, number, name, variant, facts, machine)
             for layer in RESNET
-            if layer.batch in batches
+            if "layers" in parts and layer.batch in batches
             for number, (name, variant, facts) in enumerate(_variants(layer, machine))
         ]
         report = {
             name: [each.result() for each in built]
-            for name, built in (("cases", cases), ("products", products), ("layers", layers))
+            for name, built in zip(PARTS, (cases, products, layers), strict=True)
         }
     (folder / "programs.json").write_text(json.dumps(report))
 

@@ -305,6 +305,11 @@ def program(layer: SquareLayer, variant: Variant, copies: int = MANY_COPIES) -> 
     return _module("".join(_function(name, layer, count, variant) for name, count in counts.items()))
 
 
+def single_layer(layer: SquareLayer, variant: Variant) -> str:
+    """A program whose function `main` computes the layer once."""
+    return _module(_function("main", layer, 1, variant))
+
+
 def _module(functions: str) -> str:
     # IREE would compute independent parts of several layers at the same time.
     return f'module attributes {{stream.partitioning = #stream.partitioning_config<"debug">}} {{{functions}}}'

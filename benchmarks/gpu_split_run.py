@@ -104,22 +104,13 @@ def by_cudnn(
     """Random operands of a layer, its result in float64, and cuDNN's seconds and errors in fp32 and TF32."""
     import torch
 
-    from benchmarks.gpu import cudnn_seconds
+    from benchmarks.gpu import cudnn_seconds, exact_result, random_operands
 
-    generator = torch.Generator(device="cuda").manual_seed(0)
-
-    def random(*sizes: int) -> torch.Tensor:
-        return torch.randn(*sizes, device="cuda", generator=generator)
-
-    image = random(layer.batch, layer.size, layer.size, layer.channels)
-    filters = (2 / (layer.taps**2 * layer.channels)) ** 0.5 * random(
-        layer.taps, layer.taps, layer.channels, layer.filters
-    )
-    bias = 0.1 * random(layer.filters)
+    image, filters, bias = random_operands(layer)
     torch.backends.cudnn.benchmark = True
     cudnn = {}
     with torch.inference_mode():
-        exact = layer_in_float64(layer, image, filters, bias)
+        exact = exact_result(layer, image, filters, bias).numpy()
         for name, allowed in (("fp32", False), ("tf32", True)):
             torch.backends.cudnn.allow_tf32 = allowed
             seconds = cudnn_seconds(layer, image, filters, bias)
@@ -194,18 +185,8 @@ def _measure_products(folder: Path, record: dict[str, Any]) -> dict[str, Any]:
     return measured
 
 
-def layer_in_float64(layer: SquareLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float64]:
-    """The layer's result for the first image."""
-    import torch
-
-    x, w = image[:1].permute(0, 3, 1, 2).double(), filters.permute(3, 2, 0, 1).double()
-    sums = torch.nn.functional.conv2d(x, w, bias.double(), padding=layer.taps // 2)
-    found: npt.NDArray[np.float64] = torch.relu(sums[0].permute(1, 2, 0)).cpu().numpy()
-    return found
-
-
 def cudnn_result(layer: SquareLayer, image: Any, filters: Any, bias: Any) -> npt.NDArray[np.float32]:
-    """The same of cuDNN."""
+    """The layer's result for the first image, of cuDNN."""
     import torch
 
     x = image.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
