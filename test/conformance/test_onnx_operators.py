@@ -25,11 +25,14 @@ MODULES = sorted(
 REWRITTEN = (
     "depthtospace",
     "gridsample",
+    "gru",
     "lpnormalization",
+    "lstm",
     "nonmaxsuppression",
     "pad",
     "qlinearmatmul",
     "reversesequence",
+    "rnn",
     "spacetodepth",
 )
 GROUPS = 32

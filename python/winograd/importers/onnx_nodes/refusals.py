@@ -7,9 +7,6 @@ from iree.winograd.importers.onnx_nodes.registry import rewrites
 from iree.winograd.importers.onnx_nodes.rewriting import Rewriting
 from onnx import GraphProto, TensorProto
 
-_PEEPHOLES = 7
-"""The index of this operand of `LSTM`."""
-
 _ELEMENT_TYPES = frozenset(
     (
         TensorProto.UNDEFINED,
@@ -29,13 +26,6 @@ _ELEMENT_TYPES = frozenset(
     )
 )
 """Types of elements that programs have, and that of a value of which ONNX knows none."""
-
-
-@rewrites("LSTM")
-def lstm(rewriting: Rewriting) -> None:
-    """Peepholes are left out by torch-mlir."""
-    if rewriting.operand(_PEEPHOLES) is not None:
-        rewriting.refuse("peepholes")
 
 
 @rewrites("Det")
