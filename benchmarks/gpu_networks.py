@@ -24,7 +24,6 @@ import fcntl
 import gc
 import math
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +31,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from iree.winograd.pipelines.machines.host import one_processor_per_core
@@ -43,7 +42,8 @@ from benchmarks.compile_contenders import (
     keep_inductors_cache_in,
     keep_our_cache_in,
 )
-from benchmarks.isolation import Conversation, answer_task, questions, side_by_side, tell
+from benchmarks.compile_then_time import CompiledNetwork
+from benchmarks.isolation import answer_task, questions, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved
 from benchmarks.torch_compile_zoo import largest_error
@@ -164,10 +164,10 @@ def main() -> None:
             of_gpu = str(Path(folder, str(gpu)))
             rest = (options.tools, options.device, options.rounds, options.burst, of_gpu, gpu)
             tasks[subject] = Task(network, batch, type_, *rest)
-        compiled: dict[str, _Compiled] = {}
+        compiled: dict[str, CompiledNetwork] = {}
 
         def compile(subject: str, processors: frozenset[int]) -> None:
-            compiled[subject] = stack.enter_context(_Compiled(tasks[subject], processors, options.limit))
+            compiled[subject] = stack.enter_context(_compiled(tasks[subject], processors, options.limit))
             print(f"{subject}: {_summary(compiled[subject].row)}", flush=True)
 
         def measure(gpu: int) -> None:
@@ -185,55 +185,12 @@ def main() -> None:
     print("\n".join(called_networks([{TITLE: results.rows}])))
 
 
-class _Compiled:
-    """A network in a process of its own that has compiled it, or failed to in so many `seconds`.
-
-    To time it the process has as long again.
-    """
-
-    def __init__(self, task: Task, processors: frozenset[int], seconds: float) -> None:
-        self._conversation = Conversation(
-            "benchmarks.gpu_networks",
-            asdict(task),
-            processors=processors,
-            variables={"CUDA_VISIBLE_DEVICES": str(task.gpu)} if task.device == "cuda" else {},
-        )
-        self.row: dict[str, Any] = {"network": task.network, "batch": task.batch, "type": task.type}
-        self._seconds = seconds
-        self._hear(self._conversation.answer, "compile")
-
-    def __enter__(self) -> _Compiled:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._conversation.__exit__(kind, error, trace)
-
-    def timed(self) -> dict[str, Any]:
-        """The row, with times unless something failed before."""
-        if "failure" not in self.row:
-            self._hear(lambda: self._conversation.ask({}), "time")
-        self._conversation.end()
-        return self.row
-
-    def _hear(self, first: Callable[[], dict[str, Any]], work: str) -> None:
-        """Take what the process tells, until it is done with its `work`, or has taken too long."""
-        limit = threading.Timer(self._seconds, self._conversation.end)
-        limit.start()
-        hear = first
-        try:
-            while True:
-                answer = hear()
-                hear = self._conversation.answer
-                self.row |= answer["row"]
-                if answer["is_done"]:
-                    return
-        except EOFError as error:
-            is_late = not limit.is_alive()
-            self.row["failure"] = f"took more than {self._seconds:.0f} s to {work}" if is_late else str(error)
-        finally:
-            limit.cancel()
+def _compiled(task: Task, processors: frozenset[int], seconds: float) -> CompiledNetwork:
+    facts = {"network": task.network, "batch": task.batch, "type": task.type}
+    gpu = task.gpu if task.device == "cuda" else None
+    return CompiledNetwork(
+        "benchmarks.gpu_networks", asdict(task), facts, processors=processors, seconds=seconds, gpu=gpu
+    )
 
 
 def _summary(row: Mapping[str, Any]) -> str:
@@ -358,11 +315,11 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
         row.tell()
     if task.device == "cuda":
         for name, run in runs.items():
-            row.tools[name].update(_kernels(run))
+            row.tools[name].update(kernel_facts(run))
             row.tell()
 
 
-def _kernels(run: Callable[[], Any]) -> dict[str, Any]:
+def kernel_facts(run: Callable[[], Any]) -> dict[str, Any]:
     """Milliseconds of a call's kernels, how many these are, and the longest by name, count, microseconds."""
     from benchmarks.gpu_kernel_times import kernel_times
 

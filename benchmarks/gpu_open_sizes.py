@@ -1,21 +1,23 @@
 """Images of several sizes on a GPU: one program of `torch.compile` for all beside those of one size.
 
     python -m benchmarks.gpu_open_sizes --jobs 11 --output build/gpu-open-sizes.json
+    python -m benchmarks.gpu_open_sizes --jobs 11 --tools open static --limit 80
 
 Each network is compiled for any height and width by our backend and by Inductor, and for each of three sizes
-alone by our backend; eager torch takes all of them. All take turns at a size, and calls wait for their ends.
-Torch convolves in TF32, as it does unless told otherwise, ours doesn't. Milliseconds, and errors against
-float64 in the 2-norm. Each network has a process of its own; these compile side by side, and what they time
-they time one process at once.
+alone by our backend; eager torch takes all of them. Each network has a process of its own; these compile side
+by side, and are timed one after the other when all have. All take turns at a size. Milliseconds are of a call
+that waits for its end, and of its kernels, which the host doesn't slow down. Torch convolves in TF32, as it
+does unless told otherwise, ours doesn't. Errors are against float64 in the 2-norm.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -27,14 +29,16 @@ from benchmarks.compile_contenders import (
     keep_inductors_cache_in,
     keep_our_cache_in,
 )
-from benchmarks.gpu_networks import INDUCTOR, alone, device_name, keep_busy, waiting
-from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side, tell
+from benchmarks.compile_then_time import CompiledNetwork
+from benchmarks.gpu_networks import INDUCTOR, device_name, keep_busy, kernel_facts, waiting
+from benchmarks.isolation import answer_task, questions, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved
 from benchmarks.torch_compile_zoo import largest_error
 
 TITLE = "gpu_open_sizes"
 OPEN, STATIC, EAGER = "open", "static", "torch"
+_TOOLS = (STATIC, OPEN, INDUCTOR, EAGER)
 _TIMES = (1.0, 0.5, 2.0)
 """Sizes over those that images mostly have; the first is the one that is traced."""
 _CALLS_TO_WARM = 3
@@ -42,9 +46,10 @@ _CALLS_TO_WARM = 3
 
 @dataclass(frozen=True)
 class Task:
-    """A network, and the folder of all processes, in which theirs are and the lock."""
+    """A network, and the folder of all processes, in which theirs are."""
 
     network: str
+    tools: Sequence[str]
     device: str
     rounds: int
     folder: str
@@ -59,25 +64,40 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--network", nargs="+", choices=OPEN_NETWORKS, default=list(OPEN_NETWORKS))
+    parser.add_argument("--tools", nargs="+", choices=_TOOLS, default=list(_TOOLS))
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--jobs", type=int, default=1, help="processes at once, at most one per core")
-    parser.add_argument("--limit", type=float, default=300, help="seconds for a network")
+    parser.add_argument(
+        "--limit", type=float, default=300, help="seconds to compile a network, and to time it"
+    )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results = ResultsFile(options.output, TITLE)
-    with tempfile.TemporaryDirectory() as folder:
+    names = [name for name in options.network if name not in results.rows]
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        compiled: dict[str, CompiledNetwork] = {}
 
-        def measure(name: str, processors: frozenset[int]) -> None:
-            task = Task(name, options.device, options.rounds, folder)
-            limits = Limits(options.limit, processors=processors)
-            outcome = run_isolated("benchmarks.gpu_open_sizes", asdict(task), limits=limits)
-            *_, row = [{}, *outcome.messages]
-            results.add(name, row if outcome.failure is None else {**row, "failure": outcome.failure})
+        def compile(name: str, processors: frozenset[int]) -> None:
+            task = asdict(Task(name, options.tools, options.device, options.rounds, folder))
+            started = CompiledNetwork(
+                "benchmarks.gpu_open_sizes", task, {}, processors=processors, seconds=options.limit
+            )
+            compiled[name] = stack.enter_context(started)
+            print(f"{name} has compiled", flush=True)
+
+        side_by_side(names, compile, jobs=options.jobs, seconds=options.limit)
+        for name in (name for name in names if name in compiled):
+            results.add(name, compiled[name].timed())
             print(name, results.rows[name], flush=True)
 
-        names = [name for name in options.network if name not in results.rows]
-        side_by_side(names, measure, jobs=options.jobs, seconds=options.limit)
+
+@dataclass(frozen=True)
+class _AtSize:
+    """What is called at one size, by tool, and what has been told of each."""
+
+    calls: dict[str, Callable[[], Any]]
+    records: dict[str, dict[str, Any]]
 
 
 def _work(task: Task) -> None:
@@ -99,28 +119,32 @@ def _work(task: Task) -> None:
         for dimension in network.dimensions:
             torch._dynamo.mark_dynamic(image, dimension)
     row: dict[str, Any] = {"device": device_name(task.device), "torch": torch.__version__, "sizes": {}}
-    compiled: dict[str, Callable[..., Any]] = {
+    of_any_size: dict[str, Callable[..., Any]] = {
         OPEN: torch.compile(copy.deepcopy(model), backend=OURS),
         INDUCTOR: torch.compile(copy.deepcopy(model)),
         EAGER: model,
     }
+    sizes: list[_AtSize] = []
     for image in images:
-        alone_at = torch.compile(copy.deepcopy(model), backend=OURS, dynamic=False)
-        fixed = image.detach().clone()
-        calls: Mapping[str, Callable[[], Any]] = {
-            STATIC: partial(alone_at, fixed),
-            **{name: partial(call, image) for name, call in compiled.items()},
+        of_one_size = torch.compile(copy.deepcopy(model), backend=OURS, dynamic=False)
+        calls: dict[str, Callable[[], Any]] = {
+            STATIC: partial(of_one_size, image.detach().clone()),
+            **{name: partial(call, image) for name, call in of_any_size.items()},
         }
-        size = "x".join(map(str, image.shape[2:]))
-        row["sizes"][size] = _measured(task, calls, exact(image.double()))
-        tell(row)
+        calls = {name: calls[name] for name in task.tools}
+        sizes.append(_compiled(calls, exact(image.double())))
+        row["sizes"]["x".join(map(str, image.shape[2:]))] = sizes[-1].records
+        tell({"row": row, "is_done": False})
+    tell({"row": row, "is_done": True})
+    for _ in questions():
+        for size in sizes:
+            _time(task, size)
+        tell({"row": row, "is_done": True})
 
 
-def _measured(task: Task, calls: Mapping[str, Callable[[], Any]], exact: Any) -> dict[str, dict[str, Any]]:
-    """What is told of each tool at one size."""
+def _compiled(calls: dict[str, Callable[[], Any]], exact: Any) -> _AtSize:
     records: dict[str, dict[str, Any]] = {}
-    wait = waiting(task.device)
-    contenders = []
+    ready: dict[str, Callable[[], Any]] = {}
     for name, call in calls.items():
         begin = time.perf_counter()
         try:
@@ -132,13 +156,20 @@ def _measured(task: Task, calls: Mapping[str, Callable[[], Any]], exact: Any) ->
             records[name] = {"failure": f"{type(error).__name__}: {str(error).strip()[:500]}"}
             continue
         records[name]["error"] = largest_error([result], [exact])
-        contenders.append(Contender(name, partial(_one, call, wait)))
-    with alone(task.folder, task.device):
-        keep_busy(task.device)
-        timings = time_interleaved(contenders, rounds=task.rounds, burst_seconds=0.03)
+        ready[name] = call
+    return _AtSize(ready, records)
+
+
+def _time(task: Task, size: _AtSize) -> None:
+    wait = waiting(task.device)
+    keep_busy(task.device)
+    contenders = [Contender(name, partial(_one, call, wait)) for name, call in size.calls.items()]
+    timings = time_interleaved(contenders, rounds=task.rounds, burst_seconds=0.03)
     for name, timing in timings.items():
-        records[name]["milliseconds"] = 1e3 * timing.median
-    return records
+        size.records[name]["milliseconds"] = 1e3 * timing.median
+    if task.device == "cuda":
+        for name, call in size.calls.items():
+            size.records[name].update(kernel_facts(call))
 
 
 def _one(call: Callable[[], Any], wait: Callable[[], None]) -> None:
