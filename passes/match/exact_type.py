@@ -42,7 +42,8 @@ def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
 def rounded_result_type(result: ir.Value) -> str | None:
     """The type, f16 or bf16, that whatever reads a result in f32 rounds it to; None where something doesn't.
 
-    An elementwise operation rounds what it reads where its own result is rounded.
+    An elementwise operation rounds what it reads where its own result is rounded, by itself or by what alone
+    reads it: the sum of a linear layer and its bias is rounded by an operation of its own.
     """
     if half_type(result) is not None:
         return None
@@ -57,7 +58,10 @@ def _rounding_of(user: ir.Operation) -> str | None:
     if isinstance(elementwise, NoMatch) or not user.name.startswith("linalg.generic"):
         return None
     half = half_type(elementwise.yielded) or rounded_type(elementwise.yielded)
-    return None if half is None else str(half)
+    if half is not None:
+        return str(half)
+    (result,) = user.results
+    return rounded_result_type(result) if len(list(result.uses)) == 1 else None
 
 
 def held_type(tensor: ir.Value) -> ir.Type | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from pathlib import Path
 
 import iree.winograd
@@ -125,6 +126,14 @@ def enlarged() -> nn.Module:
     return nn.Sequential(convolutions[0], nn.Upsample(scale_factor=2), convolutions[1])
 
 
+class RoundedOnce(nn.Linear):
+    """A linear layer as torch.compile has it: the sum with the bias is rounded, not the product."""
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        single = (each.float() for each in (rows, self.weight, self.bias))
+        return nn.functional.linear(*single).to(rows.dtype)
+
+
 @pytest.mark.parametrize(
     ("target", "type_"),
     [
@@ -136,13 +145,17 @@ def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_p
     """Of numbers that are split for as many bits there would be three products, and twice as many loads.
 
     Bounds of activations are numbers of half precision, too, and so are pixels that are repeated; those are
-    convolved by F(4x4, 3x3) without warpgroups, which is faster there.
+    convolved by F(4x4, 3x3) without warpgroups, which is faster there. The sums of a linear layer are rounded
+    behind its bias.
     """
 
     def bounded() -> nn.Module:
         return nn.Sequential(nn.ReLU6(), nn.Conv2d(1024, 256, 1))
 
-    layers: dict[str, Layer] = {"pointwise": (bounded, (32, 1024, 14, 14))}
+    layers: dict[str, Layer] = {
+        "pointwise": (bounded, (32, 1024, 14, 14)),
+        "linear": (partial(RoundedOnce, 1280, 320), (512, 1280)),
+    }
     if target == "cuda:sm_90a":
         layers["enlarged"] = enlarged, (2, 512, 16, 16)
     model = Layers(layers).to(type_)
