@@ -145,7 +145,7 @@ def match_fused(attention: Attention, *, in_half: bool = False) -> FusedAttentio
     _, keys, width = attention.values.type.shape
     if 0 in (batch, rows, channels, keys, width):
         return NoMatch(operation, "it has no elements")
-    query_view, queries = operand_of(attention.queries, "bmk", "bmk", widens=in_half)
+    query_view, queries = operand_of(attention.queries, "bmk", "bmk", widens=in_half, rounds=False)
     key_view, transposed_keys = operand_of(attention.keys, "bnk", "bkn", widens=in_half)
     value_view, values = operand_of(attention.values, "bkn", "bkn", widens=in_half)
     result, output = output_of(operation, "bmn", narrows=in_half)

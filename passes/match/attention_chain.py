@@ -14,6 +14,7 @@ from iree.winograd.passes.match.batch_matmul import (
     match_batch_matmul,
 )
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.conversions import only_computation, rounding_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.reductions import RESHAPES
@@ -39,7 +40,10 @@ class ScoreMask:
 
 @dataclass(frozen=True)
 class AttentionChain:
-    """softmax(factor * queries * keys^T + masks) * values, b x m x v, in f32 and of static sizes."""
+    """softmax(factor * queries * keys^T + masks) * values, b x m x v, in f32 and of static sizes.
+
+    Scores and weights may be rounded to half precision between, as torch does: here they aren't.
+    """
 
     product: ir.Operation
     """The last."""
@@ -84,14 +88,14 @@ def _softmaxes(module: ir.Operation) -> Iterator[Softmax]:
 
 def _chain(product: ir.Operation, softmaxes: dict[ir.Value, Softmax]) -> AttentionChain | None:
     weights, values, _ = product.operands
-    softmax = softmaxes.get(_before_reshapes(weights))
+    softmax = softmaxes.get(_before_roundings(weights))
     if softmax is None or letters_of(product) != ["bmk", "bkn", "bmn"]:
         return None
     readers = {use.owner.operation for use in softmax.source.uses}
     if only_user(softmax.result) is None or len(readers) > _READERS + softmax.safe:
         return None
     scores = _scores(softmax.source)
-    if scores is None or scores.products.results[0].type != weights.type:
+    if scores is None or _shape(scores.products.results[0]) != _shape(weights):
         return None
     first = scores.products
     if only_user(first.results[0]) is None or not _fit(scores.masks, weights):
@@ -108,10 +112,10 @@ def _chain(product: ir.Operation, softmaxes: dict[ir.Value, Softmax]) -> Attenti
     )
 
 
-def _before_reshapes(value: ir.Value) -> ir.Value:
-    """What a value is reshaped from, which nothing else reads."""
+def _before_roundings(value: ir.Value) -> ir.Value:
+    """What a value is reshaped or rounded from, which nothing else reads."""
     definition = defining_operation(value)
-    while definition is not None and definition.name in RESHAPES:
+    while definition is not None and _keeps_scores(definition):
         (value, *_) = definition.operands
         if only_user(value) is None:
             break
@@ -119,14 +123,18 @@ def _before_reshapes(value: ir.Value) -> ir.Value:
     return value
 
 
+def _keeps_scores(operation: ir.Operation) -> bool:
+    return operation.name in RESHAPES or rounding_type(operation) is not None
+
+
 def _scores(value: ir.Value) -> _Scores | None:
     """The products of matrices that were multiplied by constants, then masked, before the softmax."""
-    definition = defining_operation(_before_reshapes(value))
+    definition = defining_operation(_before_roundings(value))
     if definition is None:
         return None
     if is_batch_matmul(definition):
         return _Scores(definition)
-    if (factor := constant_factor(definition)) is not None:
+    if (factor := constant_factor(definition, rounds=True)) is not None:
         scores = _scores(definition.operands[0])
         return None if scores is None or scores.masks else replace(scores, factor=factor * scores.factor)
     for masked, mask in _maskings(definition):
@@ -141,9 +149,9 @@ def _maskings(operation: ir.Operation) -> Iterator[tuple[ir.Value, ScoreMask]]:
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or elementwise.reads_init:
         return
-    shape = tuple(ir.RankedTensorType(elementwise.result.type).shape)
-    first, *others = (view.operation for view in elementwise.body.operations)
-    if [list(each.operands) for each in others] != [list(first.results)]:
+    shape = _shape(elementwise.result)
+    first = only_computation(elementwise, rounds=True)
+    if first is None:
         return
     read = dict(zip(elementwise.body.arguments, elementwise.reads, strict=False))
     if first.name == "arith.addf" and all(each in read for each in first.operands):
@@ -169,7 +177,7 @@ def _is_minus_infinity(value: ir.Value) -> bool:
 
 def _is_whole(value: ir.Value, read: ir.AffineMap, shape: tuple[int, ...]) -> bool:
     """Whether an elementwise operation of this shape reads all elements of a tensor in their order."""
-    if tuple(ir.RankedTensorType(value.type).shape) != shape:
+    if _shape(value) != shape:
         return False
     first = ir.AffineExpr.get_constant(0)
     return all(
@@ -180,7 +188,7 @@ def _is_whole(value: ir.Value, read: ir.AffineMap, shape: tuple[int, ...]) -> bo
 
 def _fit(masks: tuple[ScoreMask, ...], weights: ir.Value) -> bool:
     """Whether one operation has all masks: one of truth values, or numbers."""
-    batch, *matrix = ir.RankedTensorType(weights.type).shape
+    batch, *matrix = _shape(weights)
     if any(list(each.shape[-2:]) != matrix or prod(each.shape[:-2]) != batch for each in masks):
         return False
     if not all(ir.RankedTensorType(each.value.type).has_static_shape for each in masks):
@@ -188,3 +196,7 @@ def _fit(masks: tuple[ScoreMask, ...], weights: ir.Value) -> bool:
     if any(str(each.value.type.element_type) != ("f32" if each.hides is None else "i1") for each in masks):
         return False
     return len(masks) <= 1 or all(each.hides is None for each in masks)
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    return tuple(ir.RankedTensorType(value.type).shape)

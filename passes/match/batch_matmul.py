@@ -130,13 +130,13 @@ def _letters(indexing_map: ir.AffineMap) -> str:
 
 
 def operand_of(
-    value: ir.Value, letters: str, order: str, *, widens: bool = False
+    value: ir.Value, letters: str, order: str, *, widens: bool = False, rounds: bool = True
 ) -> tuple[StridedView, Matrices]:
     """The furthest source in which elements of a row, or of a column, lie side by side.
 
-    If the reader `widens`, it may be of half precision.
+    If the reader `widens`, it may be of half precision. Unless it `rounds`, a factor's product isn't rounded.
     """
-    for view in views(value, widens=widens):
+    for view in views(value, widens=widens, rounds=rounds):
         matrices = _matrices(view, letters, order)
         if matrices is not None:
             return view, matrices

@@ -42,6 +42,24 @@ def rounding_type(operation: ir.Operation) -> ir.Type | None:
     return half_type(first.operation.results[0])
 
 
+def only_computation(elementwise: Elementwise, *, rounds: bool = False) -> ir.Operation | None:
+    """What the body does, beside stating constants, and yields; None where it does more.
+
+    With `rounds` its number may be rounded to half precision, and widened, before it is yielded.
+    """
+    operations = (view.operation for view in elementwise.body.operations)
+    first, *others = (each for each in operations if each.name != "arith.constant")
+    names = [each.name for each in others]
+    if names != ["linalg.yield"] and (not rounds or names != [*_ROUNDING, "linalg.yield"]):
+        return None
+    number = first
+    for each in others:
+        if list(each.operands) != list(number.results):
+            return None
+        number = each
+    return first
+
+
 def rounded_type(
     number: ir.Value,
     of_argument: Callable[[ir.Value], ir.Type | None] = lambda _: None,

@@ -8,7 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant
-from iree.winograd.passes.match.conversions import is_widening
+from iree.winograd.passes.match.conversions import is_widening, only_computation
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
@@ -38,15 +38,18 @@ def whole(source: ir.Value) -> StridedView:
     return StridedView(source, 0, tuple(_joined([run]) for run in zip(shape, strides, strict=True)))
 
 
-def views(value: ir.Value, *, broadcasts: bool = False, widens: bool = False) -> Iterator[StridedView]:
+def views(
+    value: ir.Value, *, broadcasts: bool = False, widens: bool = False, rounds: bool = True
+) -> Iterator[StridedView]:
     """The views that a tensor of static sizes is, of the source furthest up first, and of itself last.
 
     With `broadcasts` elements may be those of a smaller source: some dimensions are runs of distance zero.
-    If it `widens` they may be those of a source of half precision.
+    If it `widens` they may be those of a source of half precision. Unless it `rounds`, products with a factor
+    that the program rounds to half precision are views, too.
     """
 
     def keeps_elements(operation: ir.Operation) -> bool:
-        if _keeps_elements(operation) or (broadcasts and _broadcast_map(operation) is not None):
+        if _keeps_elements(operation, rounds) or (broadcasts and _broadcast_map(operation) is not None):
             return True
         return widens and is_widening(operation) and not _is_dynamic(operation)
 
@@ -79,7 +82,7 @@ def moved(view: StridedView, operation: ir.Operation) -> StridedView | None:
         return _broadcasted(view, broadcast, operation)
     if is_widening(operation):
         return view
-    factor = constant_factor(operation)
+    factor = constant_factor(operation, rounds=True)
     return None if factor is None else replace(view, factor=view.factor * factor)
 
 
@@ -92,8 +95,8 @@ def _followed(view: StridedView, operations: Sequence[ir.Operation]) -> StridedV
     return result
 
 
-def _keeps_elements(operation: ir.Operation) -> bool:
-    keeps = operation.name in KEEPING_ELEMENTS or constant_factor(operation) is not None
+def _keeps_elements(operation: ir.Operation, rounds: bool) -> bool:
+    keeps = operation.name in KEEPING_ELEMENTS or constant_factor(operation, rounds=not rounds) is not None
     return keeps and not _is_dynamic(operation)
 
 
@@ -128,16 +131,21 @@ def _broadcasted(view: StridedView, read: ir.AffineMap, operation: ir.Operation)
     return replace(view, dimensions=tuple(dimensions))
 
 
-def constant_factor(operation: ir.Operation) -> float | None:
-    """The constant by which an elementwise operation multiplies its operand, or divides by its inverse."""
+def constant_factor(operation: ir.Operation, *, rounds: bool = False) -> float | None:
+    """The constant by which an elementwise operation multiplies its operand, or divides by its inverse.
+
+    With `rounds` the product may be rounded to half precision.
+    """
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2:
         return None
     if elementwise.indexing_maps[0] != elementwise.indexing_maps[-1]:
         return None
-    first, *others = (view.operation for view in elementwise.body.operations)
+    first = only_computation(elementwise, rounds=rounds)
+    if first is None or first.name not in ("arith.mulf", "arith.divf"):
+        return None
     element = elementwise.body.arguments[0]
-    if len(others) != 1 or first.name not in ("arith.mulf", "arith.divf") or element not in first.operands:
+    if element not in first.operands:
         return None
     factors = [scalar_constant(operand) for operand in first.operands if operand != element]
     if not factors or first.name == "arith.mulf":

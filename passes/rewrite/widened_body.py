@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 
 Widened = Callable[[ir.Value], ir.Value]
@@ -121,4 +122,6 @@ def _round_operands(operation: ir.Operation, halves: Mapping[ir.Value, ir.Type])
 
 def _rounded(value: ir.Value, half: ir.Type) -> ir.Value:
     """Build a number rounded to a type of half precision, in f32."""
+    if (constant := scalar_constant(value)) is not None:
+        return arith.constant(ir.F32Type.get(), ir.FloatAttr.get(half, constant).value)
     return arith.extf(ir.F32Type.get(), arith.truncf(half, value))

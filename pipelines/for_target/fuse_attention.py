@@ -47,7 +47,7 @@ class FuseAttention:
     What is added to scores, a bias or a mask, or puts minus infinity in their place, is the operation's last
     operand, of which batches or heads may share a part. A softmax of scores that something else reads stays.
     So does attention that one kernel doesn't compute, where there is a mask, and on GPUs all such: products
-    of many channels become layers there.
+    of many channels become layers there. Scores and weights that a program of half precision rounds stay f32.
 
         %m = linalg.generic ins(%s, %bias : tensor<3x197x197xf32>, tensor<197x197xf32>) { arith.addf }
         %p = softmax of %m

@@ -157,3 +157,30 @@ func.func @converted(%x: tensor<1x10x10x8xf16>) -> (tensor<1x8x8x4xf32>, tensor<
   %half = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
   return %y, %half : tensor<1x8x8x4xf32>, tensor<1x8x8x4xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+#id = affine_map<(n, h, w, c) -> (n, h, w, c)>
+
+// A number that the program rounds to half precision is rounded when compiling.
+// CHECK-LABEL: func.func @rounded_constant
+// CHECK: %[[TENTH:.*]] = arith.constant 0.0999755859 : f32
+// CHECK-NEXT: arith.mulf %{{.*}}, %[[TENTH]] : f32
+func.func @rounded_constant(%x: tensor<1x10x10x8xf16>) -> tensor<1x8x8x4xf32> {
+  %w = arith.constant dense<1.5> : tensor<3x3x8x4xf16>
+  %zero = arith.constant 0.0 : f32
+  %tenth = arith.constant 0.1 : f32
+  %h = tensor.empty() : tensor<1x10x10x8xf16>
+  %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x10x10x8xf16>) outs(%h : tensor<1x10x10x8xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %t = arith.truncf %tenth : f32 to f16
+    %m = arith.mulf %in, %t : f16
+    linalg.yield %m : f16
+  } -> tensor<1x10x10x8xf16>
+  %e = tensor.empty() : tensor<1x8x8x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%s, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
+  return %y : tensor<1x8x8x4xf32>
+}

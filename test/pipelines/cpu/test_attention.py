@@ -149,6 +149,45 @@ def test_attention_that_is_imported(name: str) -> None:
     check(model, iree.winograd.load(compiled, threads=1)(image().numpy()))
 
 
+class Written(Attention):
+    """As models of windows write it: scaled queries, a bias that all batches share, and one of each."""
+
+    FACTOR, LARGEST_BIAS = 0.25, 2.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        count = HEADS * TOKENS * TOKENS
+        biases = (torch.arange(count) % 17 - 8) / 8
+        self.register_buffer("shared", biases.view(1, HEADS, TOKENS, TOKENS))
+        self.register_buffer("own", biases[: TOKENS * TOKENS].flip(0).view(1, 1, TOKENS, TOKENS))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        queries, keys, values = self.heads(image)
+        scores = (queries * self.FACTOR) @ keys.mT + self.shared
+        scores = scores.unflatten(0, (-1, 1)) + self.own
+        return scores.flatten(0, 1).softmax(-1) @ values
+
+
+@pytest.mark.parametrize(
+    ("type_", "roundoff"), [(torch.float16, 2.0**-11), *wide_combinations([(torch.bfloat16, 2.0**-8)])]
+)
+def test_scores_of_half_precision_are_not_rounded(type_: torch.dtype, roundoff: float) -> None:
+    """What is convolved, scaled and added is exact in these types, so only results are rounded to them."""
+    model = Written().to(type_)
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, image().to(type_)), target="cpu", threads=1, strict=True
+    )
+    assert b"winograd_masked_attention" in compiled
+    result = iree.winograd.load(compiled, threads=1)(image().to(type_))
+    model.double()
+    exact = model(image().double())
+    queries, keys, values = model.heads(image().double())
+    scaled = queries * Written.FACTOR * WIDTH**0.5
+    _, largest = largest_errors(scaled, keys, values, added=Written.LARGEST_BIAS)
+    error = (torch.as_tensor(result).double() - exact).abs()
+    assert (error <= largest + 1.01 * roundoff * exact.abs()).all()
+
+
 class Agents(torch.nn.Module):
     """Queries attend to few agents, and these to all keys: Agent Attention (Han et al. 2023), section 3.2."""
 
