@@ -47,6 +47,7 @@ from .for_target.loop_over_images import LoopOverImages
 from .for_target.move_resizing import MoveResizing
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
+from .for_target.sum_repeated_taps import SumRepeatedTaps
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
 from .iree_workarounds.bound_shifts import BoundShifts
@@ -120,6 +121,7 @@ def compile_pipeline(
         LowerSoftmax(),
         LowerLayerNorm(),
         FoldResampling(),
+        SumRepeatedTaps(),
         MergePhases(),
         SplitTransposed(),
         DropUnitDimensions(),

@@ -97,7 +97,7 @@ def evaluate_body(
         if _keeps_value(operation):
             values[operation.results[0]] = operands[0]
         elif _rounds_to_half(operation):
-            values[operation.results[0]] = _rounded(operands[0], operation.results[0].type)
+            values[operation.results[0]] = rounded_to_half(operands[0], operation.results[0].type)
         elif operation.name == "arith.constant":
             values[operation.results[0]] = np.float64(operation.attributes["value"].value)
         elif operation.name in _SIGNED:
@@ -131,7 +131,7 @@ def _rounds_to_half(operation: ir.Operation) -> bool:
     )
 
 
-def _rounded(number: Any, type_: ir.Type) -> Any:
+def rounded_to_half(number: Any, type_: ir.Type) -> Any:
     """`number`, of f32, to the nearest of f16 or bf16, to the even one of two."""
     with np.errstate(over="ignore"):
         single = np.asarray(number, np.float32)

@@ -6,6 +6,8 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
+from iree.winograd.passes.build.transpositions import transposed
+from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.rewrite.channels_last import Versions
@@ -16,16 +18,30 @@ _EXITS = ("func.return", "hal.tensor.export", "util.return")
 def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     """Build what this `linalg.generic` makes of an image by resampling it, of the version of that image.
 
-    Not where the result only leaves the program and is larger: then its source is what is to be transposed.
+    The smaller image is the one to be transposed: not here where a larger result only leaves the program, but
+    here where a convolution reads it, even if there is no version yet.
     """
     match = match_resampling(operation)
-    if not isinstance(match, Resampling) or match.source not in versions:
+    if not isinstance(match, Resampling):
         return None
-    result = operation.results[0]
-    leaves = all(use.owner.operation.name in _EXITS for use in result.uses)
-    if leaves and prod(result.type.shape) > prod(match.source.type.shape):
-        return None
+    source, result = match.source, operation.results[0]
     order = to_channels_last(result.type.rank)
-    axes = {order.index(dimension): axis for dimension, axis in match.axes.items()}
+    is_larger = prod(result.type.shape) > prod(source.type.shape)
     with ir.InsertionPoint(operation):
-        return resampled(versions[match.source], axes)
+        if source not in versions:
+            if not is_larger or not _is_convolved(result):
+                return None
+            versions[source] = transposed(source, order)
+        elif is_larger and all(use.owner.operation.name in _EXITS for use in result.uses):
+            return None
+        axes = {order.index(dimension): axis for dimension, axis in match.axes.items()}
+        return resampled(versions[source], axes)
+
+
+def _is_convolved(image: ir.Value) -> bool:
+    """Whether convolutions read an image, which may be padded, and nothing else does."""
+    users = [use.owner.operation for use in image.uses]
+    return bool(users) and all(
+        is_convolution(each) or (each.name == "tensor.pad" and _is_convolved(each.results[0]))
+        for each in users
+    )

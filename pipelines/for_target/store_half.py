@@ -10,12 +10,11 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
-from iree.winograd.passes.build.slices import insert_channels
+from iree.winograd.passes.build.slices import inserted
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.exact_type import held_type
@@ -33,6 +32,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reduced import match_reduced
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.rows import with_body
+from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
@@ -149,7 +149,7 @@ def _is_convolved(value: ir.Value) -> bool:
 
 
 def _concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) -> None:
-    """Has the channels that are inserted into an empty tensor inserted into one of half precision."""
+    """Has channels, or phases, that are inserted into an empty tensor inserted into one of half precision."""
     insertions = list(_insertions(empty))
     halves = {held_type(each.operands[0]) for each in insertions}
     half = halves.pop() if len(halves) == 1 else None
@@ -166,11 +166,11 @@ def _concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend)
     with empty.location, ir.InsertionPoint(empty):
         whole = tensor.empty(list(type_.shape), half)
     narrowed = []
-    for each, destination in zip(insertions, map(match_insert, insertions), strict=True):
-        assert destination is not None
+    for each, place in zip(insertions, map(_inserted_channels, insertions), strict=True):
+        assert place is not None
         with each.location, ir.InsertionPoint(each):
             part = converted(each.operands[0], half)
-            whole = insert_channels(part, ChannelSlice(whole, destination.first))
+            whole = inserted(part, whole, place.offsets, place.sizes, place.strides)
         narrowed.append(whole)
     unused: list[ir.Operation] = []
     for each in insertions:
@@ -182,16 +182,28 @@ def _concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend)
 
 
 def _insertions(empty: ir.Operation) -> Iterator[ir.Operation]:
-    """Those of channels in its block, each into the result of the one before, which others may read."""
+    """Those of channels in its block, each into the result of the one before, which others may read.
+
+    Phases of a transposed convolution have all channels, of some pixels.
+    """
     whole = empty.results[0]
     while True:
         users = [use.owner.operation for use in whole.uses]
-        inserting = [each for each in users if each.block == empty.block and match_insert(each) is not None]
+        inserting = [each for each in users if each.block == empty.block and _inserted_channels(each)]
         inserting = [each for each in inserting if each.operands[1] == whole]
         if len(inserting) != 1:
             return
         yield inserting[0]
         (whole,) = inserting[0].results
+
+
+def _inserted_channels(operation: ir.Operation) -> Slice | None:
+    """Which elements an insertion writes, of channels that are neighbours; None where it does not."""
+    if operation.name != "tensor.insert_slice":
+        return None
+    part, whole = (ir.RankedTensorType(each.type) for each in list(operation.operands)[:2])
+    place = match_slice(operation) if part.rank == whole.rank else None
+    return place if place is not None and place.strides[-1] == 1 else None
 
 
 def _is_inserted_in_half(
@@ -201,12 +213,11 @@ def _is_inserted_in_half(
 
     All else that reads it takes it so.
     """
-    part, half, destination = insertion.operands[0], whole.element_type, match_insert(insertion)
+    part, half, place = insertion.operands[0], whole.element_type, _inserted_channels(insertion)
     operation = defining_operation(part)
-    if operation is None or operation.name != ops.OutputTransformOp.OPERATION_NAME or destination is None:
+    if operation is None or operation.name != ops.OutputTransformOp.OPERATION_NAME or place is None:
         return False
-    channels = ir.RankedTensorType(part.type).shape[-1]
-    if not backend.holds_channels(whole, destination.first, channels):
+    if not backend.holds_channels(whole, place.offsets[-1], place.sizes[-1]):
         return False
     group = match_group(ops.OutputTransformOp(operation))
     if isinstance(group, NoMatch) or not _takes(group, space, result=half):
