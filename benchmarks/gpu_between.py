@@ -64,8 +64,12 @@ def _reflected(image: torch.Tensor) -> torch.Tensor:
     return functional.pad(image, (1, 1, 1, 1), mode="reflect")
 
 
-def _resized(factor: float, mode: str) -> Callable[[], nn.Module]:
-    return lambda: nn.Upsample(scale_factor=factor, mode=mode)
+def _replicated(image: torch.Tensor) -> torch.Tensor:
+    return functional.pad(image, (1, 1, 1, 1), mode="replicate")
+
+
+def _resized(factor: float, mode: str, corners: bool | None = None) -> Callable[[], nn.Module]:
+    return lambda: nn.Upsample(scale_factor=factor, mode=mode, align_corners=corners)
 
 
 LAYERS = MappingProxyType(
@@ -80,6 +84,7 @@ LAYERS = MappingProxyType(
         "layer norm of channels": Layer(lambda: ChannelNorm(96), (32, 96, 56, 56), 96),
         "layer norm, small": Layer(lambda: ChannelNorm(384), (1, 384, 28, 28), 384),
         "softmax of channels": Layer(lambda: nn.Softmax(1), (32, 64, 56, 56), 64),
+        "softmax of 21 channels": Layer(lambda: nn.Softmax(1), (8, 21, 256, 256), 21),
         "squeeze and excitation": Layer(lambda: SqueezeAndExcitation(96), (32, 96, 56, 56), 96, True),
         "mean of pixels": Layer(lambda: Applied(_mean), (32, 1280, 14, 14), 1280),
         "max pooling 3x3, stride 2": Layer(lambda: nn.MaxPool2d(3, 2, 1), (32, 64, 112, 112), 64),
@@ -88,8 +93,15 @@ LAYERS = MappingProxyType(
         "adaptive pooling to 7x7": Layer(lambda: nn.AdaptiveAvgPool2d(7), (32, 512, 28, 28), 512),
         "nearest, twice the size": Layer(_resized(2.0, "nearest"), (1, 256, 256, 256), 256),
         "bilinear, twice the size": Layer(_resized(2.0, "bilinear"), (1, 256, 128, 128), 256),
+        "bilinear, corners aligned": Layer(_resized(2.0, "bilinear", True), (1, 256, 128, 128), 256),
+        "bilinear, eight times the size": Layer(_resized(8.0, "bilinear"), (1, 64, 64, 64), 64),
+        "bilinear, 21 classes": Layer(_resized(8.0, "bilinear"), (1, 21, 64, 64), 21),
+        "bilinear, 1.3 times the size": Layer(_resized(1.3, "bilinear"), (4, 128, 64, 64), 128),
+        "bilinear, small": Layer(_resized(2.0, "bilinear"), (1, 64, 32, 32), 64),
+        "bicubic, twice the size": Layer(_resized(2.0, "bicubic"), (1, 128, 128, 128), 128),
         "pixel shuffle": Layer(lambda: nn.PixelShuffle(2), (1, 256, 256, 256), 64),
         "reflection": Layer(lambda: Applied(_reflected), (1, 64, 512, 512), 64),
+        "replication": Layer(lambda: Applied(_replicated), (8, 64, 128, 128), 64),
         "gated GELU": Layer(lambda: Applied(_gated), (2, 2 * _GLU_CHANNELS, 64, 64), _GLU_CHANNELS),
     }
 )

@@ -52,7 +52,7 @@ def _separate(operation: ir.Operation) -> None:
     match = match_resampling(operation)
     if not isinstance(match, Resampling):
         return
-    times = _repetitions(match)
+    times = match.repetitions
     if times is None and not _is_slow(match):
         return
     result = operation.results[0]
@@ -66,14 +66,6 @@ def _separate(operation: ir.Operation) -> None:
                 value = _resampled_along(value, dimension, match.axes[dimension])
     result.replace_all_uses_with(value)
     erase_if_unused([operation])
-
-
-def _repetitions(match: Resampling) -> dict[int, int] | None:
-    """How often elements of each dimension are repeated, where whole pixels are and that is all."""
-    shape = ir.RankedTensorType(match.source.type).shape
-    times = {dimension: axis.repetitions(shape[dimension]) for dimension, axis in match.axes.items()}
-    known = {dimension: each for dimension, each in times.items() if each is not None}
-    return known if known and len(known) == len(times) and len(shape) - 1 not in known else None
 
 
 def _is_slow(match: Resampling) -> bool:

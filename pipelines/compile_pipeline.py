@@ -84,6 +84,7 @@ from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
 from .to_kernels.lower_elementwise import LowerElementwise
 from .to_kernels.lower_layer_norm import LowerLayerNorm
+from .to_kernels.lower_resampling import LowerResampling
 from .to_kernels.lower_softmax import LowerSoftmax
 from .to_kernels.lower_sums import LowerSums
 from .to_kernels.lower_to_dispatch import LowerToDispatch
@@ -154,6 +155,7 @@ def compile_pipeline(
         InsertPhases(),
         UnrollPooling(),
         SplitPooling(),
+        LowerResampling(),
         SeparateResampling(),
         PoolInPlace(),
         AssignSchedule(**shared_values(of_all_layers, AssignSchedule)),

@@ -30,6 +30,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "arith.andi": np.bitwise_and,
     "arith.ori": np.bitwise_or,
     "arith.xori": np.bitwise_xor,
+    "math.absi": np.abs,
     "math.ceil": np.ceil,
     "math.floor": np.floor,
     "math.roundeven": np.rint,

@@ -57,6 +57,14 @@ class Resampling:
     source: ir.Value
     axes: Mapping[int, Axis]
 
+    @property
+    def repetitions(self) -> dict[int, int] | None:
+        """How often elements of each dimension are repeated, where whole pixels are and that is all."""
+        shape = ir.RankedTensorType(self.source.type).shape
+        times = {dimension: axis.repetitions(shape[dimension]) for dimension, axis in self.axes.items()}
+        known = {dimension: each for dimension, each in times.items() if each is not None}
+        return known if known and len(known) == len(times) and len(shape) - 1 not in known else None
+
 
 def match_resampling(operation: ir.Operation, blends: Blends | None = None) -> Resampling | NoMatch | None:
     """The resampling that the result of `operation` is; None for what reads nothing at computed positions.

@@ -38,6 +38,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PartialMoments,
     PixelSelection,
     Rearranged,
+    ResampledImage,
     RowNormalization,
     RowSoftmax,
     RowSums,
@@ -389,6 +390,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
     {
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
         Rearranged: "IREE copies what is rearranged on CPUs",
+        ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",
         **dict.fromkeys(
             (Sums, PartialMoments, CombinedMoments, MomentFactors),
             "IREE's loops over pixels are vectors of channels on CPUs",

@@ -37,6 +37,7 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.product_lowering import lowered_product
+from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
@@ -72,6 +73,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MomentFactors,
     PartialMoments,
     Rearranged,
+    ResampledImage,
     RowNormalization,
     RowSoftmax,
     SpreadElementwise,
@@ -133,6 +135,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         ChannelsLast: _channels_last,
         InterleavedChannels: lambda launcher, each: InterleavingLowering.of(each).lower(launcher),
         WindowSums: lowered_windows,
+        ResampledImage: lowered_resampling,
         RowSoftmax: lowered_rows,
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,

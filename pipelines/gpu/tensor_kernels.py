@@ -9,6 +9,7 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.rearrangement import match_rearrangement
@@ -16,8 +17,10 @@ from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
+from iree.winograd.pipelines.gpu.kernels.resampling import MOST_TAPS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -34,6 +37,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     PartialMoments,
     PixelSelection,
     Rearranged,
+    ResampledImage,
     RowNormalization,
     RowSoftmax,
     RowSums,
@@ -61,6 +65,8 @@ _LEAST_MOVES = 2
 _RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _KERNELS = ("flow.dispatch", "hal.tensor.import", "winograd.")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
+_LEAST_RESAMPLED_RANK = 3
+_MOST_POSITIONS = 1 << 24
 _TILED = 32
 """IREE's code multiplies matrices well whose sizes are all multiples of it."""
 _LONGEST_REDUCTION = 1024
@@ -134,6 +140,30 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
     if found.moves < _LEAST_MOVES:
         return "IREE copies it once, too"
     return None
+
+
+def _misfit_of_resampling(operation: ResampledImage) -> Reason | None:
+    resampling, type_ = operation.resampling, ir.RankedTensorType(operation.result.type)
+    taps = {dimension: axis.taps for dimension, axis in resampling.axes.items()}
+    if resampling.repetitions is not None:
+        return "repeated pixels are another order of elements"
+    if taps == {type_.rank - 1: 1} or type_.rank < _LEAST_RESAMPLED_RANK:
+        return "IREE's code selects channels as fast"
+    if prod(taps.values()) > MOST_TAPS:
+        return f"a thread would add {prod(taps.values())} elements"
+    if max(ir.RankedTensorType(resampling.source.type).shape) > _MOST_POSITIONS:
+        return "positions are no whole numbers of f32"
+    if prod(type_.shape) < _LEAST_SLOW and operation.half is None and _is_read_elementwise(operation.result):
+        return "IREE computes it with the elementwise operation behind it"
+    to = operation.destination
+    if to is not None and not holds_channels(ir.RankedTensorType(to.whole.type), to.first, type_.shape[-1]):
+        return "a thread's quads are no quads of the larger tensor"
+    return None
+
+
+def _is_read_elementwise(value: ir.Value) -> bool:
+    """Whether something that reads it computes elements of elements."""
+    return any(isinstance(match_elementwise(use.owner.operation), Elementwise) for use in value.uses)
 
 
 def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
@@ -232,6 +262,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         ColumnSoftmax: lambda *_: "there is no kernel for softmax of columns on GPUs",
         RowNormalization: _misfit_of_normalization,
         Rearranged: _on_all_targets(_misfit_of_rearranged),
+        ResampledImage: _on_all_targets(_misfit_of_resampling),
         BatchedProduct: _on_all_targets(_misfit_of_product),
         BatchedAttention: _misfit_of_attention,
         **dict.fromkeys((Sums, PartialMoments, CombinedMoments), _on_all_targets(_misfit_of_sums)),

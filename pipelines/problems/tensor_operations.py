@@ -16,6 +16,7 @@ from iree.winograd.passes.match.finishing import Finishing
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
 from iree.winograd.passes.match.rearrangement import Rearrangement
+from iree.winograd.passes.match.resampling import Resampling
 from iree.winograd.passes.match.selected_pixels import PixelTap
 
 from .windows import Windows
@@ -81,6 +82,19 @@ class PixelSelection:
     """Those of each spatial dimension, the first summed first; all of one without."""
     like: ir.Value
     """A tensor of the sizes that the selected ones have."""
+
+
+@dataclass(frozen=True)
+class ResampledImage:
+    """An image with some of its dimensions resampled, at positions known at compile time, of static sizes."""
+
+    resampling: Resampling
+    result: ir.Value
+    """A tensor of the sizes that it has then."""
+    half: ir.Type | None = None
+    """The type of half precision that it is rounded to, and stored in; None for f32."""
+    destination: ChannelSlice | None = None
+    """The channels of a larger tensor that it is written to; None for a tensor of its own."""
 
 
 @dataclass(frozen=True)
@@ -200,6 +214,7 @@ TensorOperation: TypeAlias = (
     | MaxPooling
     | WindowSums
     | PixelSelection
+    | ResampledImage
     | RowSums
     | RowSoftmax
     | ColumnSoftmax

@@ -1,0 +1,246 @@
+"""The GPU kernel of images that are resampled along some dimensions: resized, padded by their own pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.pipelines.emission.control_flow import when
+from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, quad_of
+
+from .transforms import ThreadGrid
+
+RESAMPLING_THREADS = 256
+MOST_TAPS = 16
+"""Of all dimensions together: as many elements as a thread loads before it stores one."""
+_NEIGHBOURS = 8
+"""Quads of a pixel that neighbouring threads take: a cache line. Others take pixels beside theirs."""
+_COLUMN_NEIGHBOURS = 64
+"""The same of pixels in a row where these are neighbours in memory."""
+_MOST_ROWS = 4
+"""Of a thread, below each other: rows that are blended have most of what they read in common."""
+_MANY_THREADS = 1 << 17
+"""As many as keep the memory of large GPUs busy: further rows are for threads that have one already."""
+
+
+@dataclass(frozen=True)
+class TapTable:
+    """How the taps of each element along a dimension lie in memory: their positions, then their weights.
+
+    Both are f32, and begin quads; those of two taps share one. A single tap has a weight of 1, which isn't
+    there.
+    """
+
+    taps: int
+
+    @property
+    def by_quads(self) -> bool:
+        return self.taps > 1
+
+    @property
+    def width(self) -> int:
+        """Numbers of an element."""
+        return 2 * self._weights if self.by_quads else 1
+
+    @property
+    def _weights(self) -> int:
+        """Where weights begin."""
+        return self.taps if 2 * self.taps == QUAD else ceil_div(self.taps, QUAD) * QUAD
+
+    def of(self, axis: Axis) -> npt.NDArray[np.float32]:
+        """The table of an axis, size x width."""
+        table = np.zeros((axis.size, self.width), np.float32)
+        table[:, : self.taps] = axis.indices.T
+        if self.by_quads:
+            table[:, self._weights : self._weights + self.taps] = axis.weights.T
+        return table
+
+    def load(self, table: GlobalBuffer, element: Index) -> tuple[list[Index], list[ir.Value] | None]:
+        """Where the taps of an element are, and their weights."""
+        if not self.by_quads:
+            return [_position(table.load_scalar(element))], None
+        quads = [table.load(element * self.width + begin) for begin in range(0, self.width, QUAD)]
+        numbers = [lane(quad, i) for quad in quads for i in range(QUAD)]
+        weights = numbers[self._weights : self._weights + self.taps]
+        return [_position(each) for each in numbers[: self.taps]], weights
+
+
+@dataclass(frozen=True)
+class _Taps:
+    """What is read along a dimension: of each tap a position, or one for each lane, and the weight."""
+
+    positions: list[list[Index]]
+    weights: list[ir.Value] | None = None
+
+
+@dataclass(frozen=True)
+class ResamplingKernel:
+    """Weighted sums of elements of an image, at positions and with weights that tables have.
+
+    A thread has a quad of one to four rows below each other: of channels where the last dimension is read as
+    it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole quads it
+    has one element of a row.
+    """
+
+    extents: tuple[int, ...]
+    """Of the result, three or more."""
+    taps: tuple[tuple[int, int], ...]
+    """The dimensions that are resampled, in order, with the number of taps of each."""
+
+    @property
+    def name(self) -> str:
+        return f"winograd_resampled_{'x'.join(map(str, self.extents))}"
+
+    @property
+    def width(self) -> int:
+        """Elements that a thread stores at a time."""
+        return QUAD if self.extents[-1] % QUAD == 0 else 1
+
+    @property
+    def reads_quads(self) -> bool:
+        """Whether the image is read by quads."""
+        return self.width == QUAD and not self._gathers
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
+        """Blocks of rows and pixels, and of what neighbouring threads take of one."""
+        return self._grid.workgroups(Index(prod(self._outer)))
+
+    def emit(self, work: Work, image: GlobalBuffer, *tables_and_output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup."""
+        *buffers, output = tables_and_output
+        tables = {
+            dimension: (TapTable(count), buffer)
+            for (dimension, count), buffer in zip(self.taps, buffers, strict=True)
+        }
+        place, exists = self._place(work)
+
+        def compute() -> None:
+            others = {
+                dimension: self._taps(dimension, index, tables)
+                for dimension, index in enumerate(place)
+                if dimension != self._rows
+            }
+            rows = [place[self._rows] + i for i in range(self.rows)]
+            along = [{**others, self._rows: self._taps(self._rows, row, tables)} for row in rows]
+            # All loads are before the first store, which they might depend on otherwise.
+            values = [self._blended(image, taps, len(self.extents) - 1, []) for taps in along]
+            for row, value in zip(rows, values, strict=True):
+                offset = output.offset([*place[: self._rows], row, *place[self._rows + 1 :]])
+                if self.width == 1:
+                    output.store_scalar(value, offset)
+                else:
+                    output.store(value, offset)
+
+        when(exists, compute)
+
+    @property
+    def rows(self) -> int:
+        """Of a thread."""
+        together = max(1, min(_MOST_ROWS, MOST_TAPS // prod(count for _, count in self.taps)))
+        elements = prod(self.extents) // self.width
+        return max(1, min(together, elements // _MANY_THREADS, self.extents[self._rows]))
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether neighbours in the result aren't neighbours in the image."""
+        return any(dimension == len(self.extents) - 1 for dimension, _ in self.taps)
+
+    @property
+    def _rows(self) -> int:
+        """The dimension along which a thread has several elements."""
+        return len(self.extents) - (2 if self._gathers else 3)
+
+    @property
+    def _blocks(self) -> tuple[int, ...]:
+        """The extents, of rows in blocks and of the last dimension in quads."""
+        blocks = [*self.extents[:-1], self.extents[-1] // self.width]
+        blocks[self._rows] = ceil_div(blocks[self._rows], self.rows)
+        return tuple(blocks)
+
+    @property
+    def _outer(self) -> tuple[int, ...]:
+        """The dimensions of blocks that workgroups are numbered by, and their threads in groups."""
+        return self._blocks[:-1] if self._gathers or self.width == QUAD else self._blocks[:-2]
+
+    @cached_property
+    def _grid(self) -> ThreadGrid:
+        if self._gathers:
+            return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _COLUMN_NEIGHBOURS)
+        if self.width == QUAD:
+            return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _NEIGHBOURS)
+        # Single elements of whole rows, so that warps read and write neighbours.
+        return ThreadGrid(prod(self._blocks[-2:]), RESAMPLING_THREADS, RESAMPLING_THREADS)
+
+    def _place(self, work: Work) -> tuple[list[Index], Condition]:
+        """Where this thread's first element is, and whether it has some."""
+        number, inner, exists = self._grid.place(work.workgroup, Index(prod(self._outer)))
+        blocks = [*unflatten(number, list(self._outer)), *unflatten(inner, self._blocks[len(self._outer) :])]
+        # The last block has the last rows, whoever else has them, too.
+        first = blocks[self._rows] * self.rows
+        if self.extents[self._rows] % self.rows:
+            first = first.minimum(self.extents[self._rows] - self.rows)
+        blocks[self._rows] = first
+        blocks[-1] = blocks[-1] * self.width
+        return blocks, exists
+
+    def _taps(self, dimension: int, index: Index, tables: dict[int, tuple[TapTable, GlobalBuffer]]) -> _Taps:
+        """What is read for an element, or for a quad from there on where neighbours are gathered."""
+        if dimension not in tables:
+            return _Taps([[index]])
+        table, buffer = tables[dimension]
+        is_last = dimension == len(self.extents) - 1
+        read = [table.load(buffer, index + i) for i in range(self.width if is_last else 1)]
+        positions = [list(lanes) for lanes in zip(*(each for each, _ in read), strict=True)]
+        weights = [each for _, each in read if each is not None]
+        if not weights:
+            return _Taps(positions)
+        by_tap = list(zip(*weights, strict=True))
+        if self.width == 1:
+            return _Taps(positions, [tap[0] for tap in by_tap])
+        spread = [quad_of(tap) if is_last else broadcast(tap[0], QUAD) for tap in by_tap]
+        return _Taps(positions, spread)
+
+    def _blended(
+        self, image: GlobalBuffer, taps: dict[int, _Taps], dimension: int, chosen: list[list[Index]]
+    ) -> ir.Value:
+        """The sum over the taps of `dimension` and those before it, at `chosen` in those behind it."""
+        if dimension < 0:
+            return self._loaded(image, chosen)
+        of_dimension = taps[dimension]
+        if of_dimension.weights is None:
+            return self._blended(image, taps, dimension - 1, [of_dimension.positions[0], *chosen])
+        total: ir.Value | None = None
+        for position, weight in zip(of_dimension.positions, of_dimension.weights, strict=True):
+            part = self._blended(image, taps, dimension - 1, [position, *chosen])
+            if total is None:
+                total = arith.mulf(part, weight)
+            else:
+                total = multiply_add(part, weight, total, fused=self.width == QUAD)
+        assert total is not None
+        return total
+
+    def _loaded(self, image: GlobalBuffer, chosen: Sequence[Sequence[Index]]) -> ir.Value:
+        """The element or the quad at a position, of which the last dimension's may be one for each lane."""
+        *outer, last = chosen
+        begin = [each for (each,) in outer]
+        if self.width == 1:
+            return image.load_scalar(image.offset([*begin, *last]))
+        if not self._gathers:
+            return image.load(image.offset([*begin, *last]))
+        return quad_of([image.load_scalar(image.offset([*begin, each])) for each in last])
+
+
+def _position(number: ir.Value) -> Index:
+    """A number of f32, which is a whole one, as an index."""
+    integer = arith.fptosi(ir.IntegerType.get_signless(32), number)
+    return Index(arith.index_cast(ir.IndexType.get(), integer))

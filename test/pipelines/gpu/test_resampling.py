@@ -1,0 +1,175 @@
+"""Images that a kernel resizes, or pads by their own pixels, against float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import iree.winograd
+import numpy as np
+import pytest
+import torch
+from iree.winograd.compiling.program import compile
+from iree.winograd.pipelines.gpu import tensor_kernels
+from iree.winograd.pipelines.gpu.kernels import resampling
+from torch import nn
+from torch.nn import functional
+from wide import wide
+
+UNIT_ROUNDOFF = 2.0**-24
+_POSITION_ROUNDINGS = 4
+"""Of a position, as torch computes it: of the scale, a product, and two sums."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """An image, and what is made of it: `slope` is what a pixel changes at most by a step of its position."""
+
+    resample: Callable[[torch.Tensor], torch.Tensor]
+    shape: tuple[int, ...]
+    slope: float = 2.0
+    """Of pixels whose absolute values are at most 1."""
+    taps: int = 4
+    """Of an element of the result."""
+    gain: float = 1.0
+    """The sum of absolute values of weights."""
+
+    @property
+    def bound(self) -> float:
+        """Of the error in f32, of pixels whose absolute values are at most 1."""
+        dimensions = len(self.shape) - 2
+        shift = _POSITION_ROUNDINGS * UNIT_ROUNDOFF * max(self.shape[2:])
+        # Weights are rounded, and the products and sums of the taps.
+        roundings = (2 * dimensions + self.taps + 1) * self.gain * UNIT_ROUNDOFF
+        return 1.01 * (dimensions * self.slope * shift + roundings)
+
+
+def _resized(mode: str, *, corners: bool = False, **size: object) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: functional.interpolate(x, mode=mode, align_corners=corners, **size)  # type: ignore[arg-type]
+
+
+def _padded(mode: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    return lambda x: functional.pad(x, (1, 2, 3, 0), mode=mode)
+
+
+CASES = {
+    "twice": Case(_resized("bilinear", scale_factor=2), (2, 8, 9, 7)),
+    "corners": Case(_resized("bilinear", corners=True, size=(17, 12)), (1, 20, 8, 6)),
+    "odd channels": Case(_resized("bilinear", scale_factor=1.3), (1, 6, 9, 10)),
+    "smaller": Case(_resized("bilinear", size=(5, 6)), (1, 8, 9, 13)),
+    # Cubic weights are polynomials of positions, whose coefficients are up to 3.75.
+    "cubic": Case(_resized("bicubic", scale_factor=2), (1, 8, 6, 7), slope=8.0, taps=16, gain=2.0),
+    "reflected": Case(_padded("reflect"), (2, 12, 6, 5), slope=0, taps=0, gain=0),
+    "replicated": Case(_padded("replicate"), (1, 12, 6, 5), slope=0, taps=0, gain=0),
+}
+
+
+class Resampling(nn.Module):
+    """Images between filters that read no channel but one, and one that only leaves the program."""
+
+    def __init__(self, cases: list[Case], last: Case) -> None:
+        super().__init__()
+        self.cases, self.last = cases, last
+        channels = [case.shape[1] for case in (*cases, *cases, last)]
+        self.convolutions = nn.ModuleList(nn.Conv2d(each, each, 1, bias=False) for each in channels)
+        for convolution in self.convolutions:
+            nn.init.dirac_(convolution.weight)
+
+    def forward(self, *images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        count = len(self.cases)
+        read = [
+            convolution(each) for convolution, each in zip(self.convolutions[:count], images, strict=False)
+        ]
+        made = [case.resample(each) for case, each in zip(self.cases, read, strict=True)]
+        written = [
+            convolution(each) for convolution, each in zip(self.convolutions[count:-1], made, strict=True)
+        ]
+        return *written, self.last.resample(self.convolutions[-1](images[-1]))
+
+
+def images(cases: list[Case]) -> list[torch.Tensor]:
+    """Of multiples of 2^-7, which matrix units multiply exactly."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randint(-128, 129, case.shape, generator=generator) / 128 for case in cases]
+
+
+def expected_names(cases: list[Case], last: Case) -> list[str]:
+    """The kernels, whose images are channels last unless they leave the program."""
+    shapes = [tuple(case.resample(torch.zeros(case.shape)).shape) for case in cases]
+    extents = [(batch, *size, channels) for batch, channels, *size in shapes]
+    extents.append(tuple(last.resample(torch.zeros(last.shape)).shape))
+    return [f"winograd_resampled_{'x'.join(map(str, each))}" for each in extents]
+
+
+@pytest.mark.parametrize("many_threads", [1, 1 << 17], ids=["rows", "a row"])
+def test_images_are_those_of_float64(
+    many_threads: int, gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resampling, "_MANY_THREADS", many_threads)
+    # Quads of columns, or single ones.
+    last = Case(_resized("bilinear", size=(10, 16 if many_threads == 1 else 15)), (1, 5, 4, 6))
+    cases = list(CASES.values())
+    model, given = Resampling(cases, last).eval(), images([*cases, last])
+    program = bytes(compile(iree.winograd.import_torch(model, *given), target=gpu_target, strict=True))
+    for name in expected_names(cases, last):
+        assert name.encode() in program
+    results = iree.winograd.load(program, gpu_device)(*(each.numpy() for each in given))
+    with torch.no_grad():
+        exact = model.double()(*(each.double() for each in given))
+    for case, result, each in zip((*cases, last), results, exact, strict=True):
+        # Products of splits have an error of their own.
+        of_products = 0.0 if gpu_device == "vulkan" or case.slope == 0 else 2 * UNIT_ROUNDOFF
+        assert np.abs(np.asarray(result) - each.numpy()).max() <= case.bound + of_products
+
+
+class Decoder(nn.Module):
+    """An enlarged image beside another that a convolution computes, as U-Nets concatenate them."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.inner, self.outer = (nn.Conv2d(8, channels, 1, bias=False) for _ in range(2))
+        self.mixed = nn.Conv2d(2 * channels, 2 * channels, 1, bias=False)
+        for convolution in (self.inner, self.outer, self.mixed):
+            nn.init.dirac_(convolution.weight)
+
+    def forward(self, small: torch.Tensor, large: torch.Tensor) -> torch.Tensor:
+        enlarged = functional.interpolate(
+            self.inner(small), scale_factor=2, mode="bilinear", align_corners=True
+        )
+        result: torch.Tensor = self.mixed(torch.cat([self.outer(large), enlarged], 1))
+        return result
+
+
+@pytest.mark.parametrize("channels", [8, *wide([6])])
+def test_what_is_concatenated_is_written_to_its_place(
+    channels: int, gpu_target: str, gpu_device: str
+) -> None:
+    case = Case(_resized("bilinear"), (1, 8, 6, 10))
+    small, large = images([case, Case(_resized("bilinear"), (1, 8, 12, 20))])
+    model = Decoder(channels).eval()
+    program = bytes(compile(iree.winograd.import_torch(model, small, large), target=gpu_target, strict=True))
+    assert f"winograd_resampled_1x12x20x{channels}".encode() in program
+    # Nothing copies it.
+    assert b"slow_memcpy" not in program and b"main_dispatch_" not in program
+    result = np.asarray(iree.winograd.load(program, gpu_device)(small.numpy(), large.numpy()))
+    with torch.no_grad():
+        exact = model.double()(small.double(), large.double()).numpy()
+    of_products = 0.0 if gpu_device == "vulkan" else 2 * UNIT_ROUNDOFF
+    assert np.abs(result - exact).max() <= case.bound + of_products
+
+
+@pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
+def test_images_are_resampled_on_all_targets(target: str) -> None:
+    last = Case(_resized("bilinear", size=(10, 16)), (1, 5, 4, 6))
+    cases = list(CASES.values())
+    model, given = Resampling(cases, last).eval(), images([*cases, last])
+    program = bytes(compile(iree.winograd.import_torch(model, *given), target=target, strict=True))
+    assert all(name.encode() in program for name in expected_names(cases, last))
+
+
+def test_small_images_that_are_read_elementwise_are_left(gpu_target: str) -> None:
+    case = Case(lambda x: torch.tanh(_resized("bilinear", scale_factor=2)(x)) + 1, (1, 8, 9, 7))
+    assert tensor_kernels._LEAST_SLOW > 8 * 18 * 14
+    model, given = Resampling([case], case).eval(), images([case, case])
+    program = bytes(compile(iree.winograd.import_torch(model, *given), target=gpu_target, strict=True))
+    assert b"winograd_resampled" not in program
