@@ -12,7 +12,9 @@ from iree.winograd.passes.match.elementwise import match_elementwise
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.padding import filled_number
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.reversal import match_reversal
 
 _MOVING = (
     "linalg.transpose",
@@ -28,8 +30,8 @@ def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
     """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known."""
     half = held_type(image)
     definition = defining_operation(filters)
-    while definition is not None and definition.name in _MOVING:
-        filters = definition.operands[0]
+    while definition is not None and (source := _moved(definition)) is not None:
+        filters = source
         definition = defining_operation(filters)
     if half is None or definition is None:
         return None
@@ -71,10 +73,15 @@ def held_type(tensor: ir.Value) -> ir.Type | None:
         return None
     if (source := widened_source(tensor)) is not None:
         return half_type(source)
-    if definition.name in _MOVING or _is_maximum(definition):
+    if _is_maximum(definition):
         return held_type(definition.operands[0])
+    if (moved := _moved(definition)) is not None:
+        return held_type(moved)
     if definition.name == "tensor.pad":
-        return _held_type_of_padded(definition)
+        (terminator,) = (view.operation for view in definition.regions[0].blocks[0].operations)
+        return _held_beside(definition.operands[0], scalar_constant(terminator.operands[0]))
+    if definition.name == "tensor.insert_slice":
+        return _held_beside(definition.operands[0], filled_number(definition.operands[1]))
     if definition.name == ops.OutputTransformOp.OPERATION_NAME:
         *_, end = ops.OutputTransformOp(definition).body.operations
         return rounded_type(end.operation.operands[0])
@@ -99,15 +106,23 @@ def held_type(tensor: ir.Value) -> ir.Type | None:
     return rounded_type(elementwise.yielded, held, constant)
 
 
+def _moved(operation: ir.Operation) -> ir.Value | None:
+    """The tensor whose elements an operation has in other places; None where it does anything else."""
+    if operation.name in _MOVING:
+        return operation.operands[0]
+    reversal = match_reversal(operation)
+    return None if reversal is None else reversal.source
+
+
 def _is_maximum(operation: ir.Operation) -> bool:
     """Whether it is pooling whose results are elements of the image."""
     name = str(operation.name)
     return name.startswith("linalg.pooling_") and name.endswith("_max")
 
 
-def _held_type_of_padded(pad: ir.Operation) -> ir.Type | None:
-    (terminator,) = (view.operation for view in pad.regions[0].blocks[0].operations)
-    padding, half = scalar_constant(terminator.operands[0]), held_type(pad.operands[0])
+def _held_beside(tensor: ir.Value, padding: float | None) -> ir.Type | None:
+    """The type that surely has the elements of a tensor, and a number beside them; None stands for others."""
+    half = held_type(tensor)
     if padding is None or half is None:
         return None
     return half if holds(half, np.array([padding], np.float32)) else None

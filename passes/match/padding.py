@@ -102,7 +102,7 @@ def is_padded_with_infinity(image: ir.Value) -> bool:
         if operation.name == "tensor.pad":
             number = scalar_constant(operation.regions[0].blocks[0].operations[-1].operation.operands[0])
         elif operation.name == "tensor.insert_slice":
-            number = _filled_number(operation.operands[1])
+            number = filled_number(operation.operands[1])
         elif operation.name in KEEPING_ELEMENTS:
             number = None
         else:
@@ -113,8 +113,10 @@ def is_padded_with_infinity(image: ir.Value) -> bool:
     return False
 
 
-def _filled_number(value: ir.Value) -> float | None:
-    """The number that a tensor is filled with."""
+def filled_number(value: ir.Value) -> float | None:
+    """The number that all elements of a tensor are, if it is known."""
+    if is_zero(value):
+        return 0.0
     operation = defining_operation(value)
     if operation is not None and operation.name == "linalg.fill":
         return scalar_constant(operation.operands[0])
