@@ -47,6 +47,7 @@ from .for_target.loop_over_images import LoopOverImages
 from .for_target.move_resizing import MoveResizing
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
+from .for_target.store_half_gradient import StoreHalfGradient
 from .for_target.sum_repeated_taps import SumRepeatedTaps
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
@@ -161,6 +162,7 @@ def compile_pipeline(
         AssignSchedule(**shared_values(of_all_layers, AssignSchedule)),
         CopyRearranged(),
         FoldLayout(),
+        StoreHalfGradient(),
         FoldGradientLayout(),
         StoreHalf(),
         TransposeImages(),

@@ -133,7 +133,7 @@ def steps(files: Sequence[Any]) -> list[str]:
                 str(row["batch"]),
                 row["contender"],
                 f"{row['milliseconds']:.1f}",
-                number(row["in_calls"] or None, ".1f"),
+                number(row.get("in_calls") or None, ".1f"),
                 f"{row['error']:.1e}",
             )
             for file in files

@@ -98,6 +98,11 @@ class ElementTypes:
         return replace(self, input=read, result=written)
 
     @property
+    def widened_of_gradient(self) -> ElementTypes:
+        """`widened` of the gradient of a filter, whose second operand is an image as well."""
+        return replace(self.widened, filter="f32" if self.filter in _HALVES else self.filter)
+
+    @property
     def input_bytes(self) -> int:
         """Of one element, as are the others."""
         return element_bytes(self.input)

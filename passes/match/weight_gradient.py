@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.exact_type import exact_type
 from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.match.padding import Padding, match_padding
 from iree.winograd.passes.match.problem import WeightGradientProblem
@@ -40,6 +41,7 @@ class WeightGradient(WeightGradientProblem):
         if padding is not None:
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
             stated["input_size"] = tuple(padding.source.type.shape[1 : 1 + self.spatial_rank])
+        stated["exact_type"] = exact_type(self.image, self.gradient)
         return WeightGradientProblem(**stated)
 
     @property

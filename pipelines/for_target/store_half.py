@@ -12,10 +12,9 @@ from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import inserted
 from iree.winograd.passes.build.tensors import shape_of
-from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
+from iree.winograd.passes.match.conversions import is_narrowing, rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
@@ -34,6 +33,7 @@ from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.half_image import half_image, moved
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
@@ -94,18 +94,14 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
     if isinstance(group, NoMatch):
         # The lowering reports it.
         return
-    image = group.input_transform.input
-    moves: list[ir.Operation] = []
-    while (source := widened_source(image)) is None:
-        definition = defining_operation(image)
-        if definition is None or definition.name not in KEEPING_ELEMENTS:
-            return
-        moves.insert(0, definition)
-        image = definition.operands[0]
+    found = half_image(group.input_transform.input)
+    if found is None:
+        return
+    source, moves = found
     if not _takes(group, space, input=half_type(source)):
         return
     for move in moves:
-        source = _moved(move, source)
+        source = moved(move, source)
     _rebuild_input(group.input_transform, source)
     erase_if_unused([group.input_transform.operation])
 
@@ -282,25 +278,12 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
             user.results[0].replace_all_uses_with(narrowed)
             unused.append(user)
         elif user.name in KEEPING_ELEMENTS:
-            unused += _replace(user.results[0], _moved(user, narrowed))
+            unused += _replace(user.results[0], moved(user, narrowed))
         elif value in list(user.operands):
             _widen_operands(user, user.regions[0].blocks[0], value, narrowed)
         else:
             unused += _replace(user.results[0], _rebuild_maximum(user, narrowed))
     return unused
-
-
-def _moved(move: ir.Operation, image: ir.Value) -> ir.Value:
-    """What `move` makes, of `image` in place of what is that image widened."""
-    with move.location, ir.InsertionPoint(move):
-        if move.name == "linalg.transpose":
-            return transposed(image, list(move.attributes["permutation"]))
-        type_ = ir.RankedTensorType(move.results[0].type)
-        half = ir.RankedTensorType.get(list(type_.shape), ir.RankedTensorType(image.type).element_type)
-        copy = move.clone()
-        copy.operands[0] = image
-        copy.results[0].set_type(half)
-    return copy.results[0]
 
 
 def _rebuild_maximum(pooling: ir.Operation, image: ir.Value) -> ir.Value:

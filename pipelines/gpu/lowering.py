@@ -26,6 +26,7 @@ from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
+from iree.winograd.pipelines.gpu.kernels.half_tile_product import HalfTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
@@ -55,6 +56,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
 )
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    HalfWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
@@ -213,6 +215,13 @@ def _matrix_gradient(
     return WeightGradientLowering(launcher, group, MatrixTileProductKernel(packing, schedule))
 
 
+def _half_gradient(
+    launcher: Launcher, group: WeightGradientGroup, schedule: HalfWeightGradientSchedule
+) -> WeightGradientLowering:
+    packing = WeightGradientPacking(group.shape, schedule)
+    return WeightGradientLowering(launcher, group, HalfTileProductKernel(packing, schedule))
+
+
 LOWERINGS: Mapping[
     type[Schedule], Callable[[Launcher, Any, Any], ConvolutionLowering | WeightGradientLowering]
 ] = MappingProxyType(
@@ -232,6 +241,7 @@ LOWERINGS: Mapping[
         GroupedSchedule: _grouped,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,
+        HalfWeightGradientSchedule: _half_gradient,
     }
 )
 """The kernels of each class of schedules."""

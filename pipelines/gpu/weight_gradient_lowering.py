@@ -51,7 +51,7 @@ class WeightGradientLowering:
         threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
         blocks = TensorArgument(packing.product_extents(packing.tile_blocks), types.accumulator, True)
         products = self._stage(self.product, "products", [images, gradients], blocks, threads)
-        if packing.tile_blocks > 1:
+        if packing.tile_blocks > 1 and not packing.adds_blocks_last:
             total = TensorArgument(packing.product_extents(1), types.accumulator, True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
         order = self.group.filter_gradient.permutation

@@ -254,8 +254,9 @@ def algorithm_error(
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
         block = None if schedule is None else schedule.block_of_sum(tiles)
+        keeps = schedule is not None and _keeps_operands(problem, algorithm, schedule)
         return _cached_gradient_error(
-            algorithm.output_tile, algorithm.part_size, tiles, block, matrix_products
+            algorithm.output_tile, algorithm.part_size, tiles, block, matrix_products, keeps
         )
     terms = problem.group_inputs * decomposition.view_count
     block = None if schedule is None else schedule.block_of_sum(terms, of_frames=problem.is_of_frames)
@@ -275,9 +276,16 @@ def algorithm_error(
 
 @cache
 def _cached_gradient_error(
-    m: tuple[int, ...], p: tuple[int, ...], tiles: int, tile_block: int | None, matrix_products: int
+    m: tuple[int, ...],
+    p: tuple[int, ...],
+    tiles: int,
+    tile_block: int | None,
+    matrix_products: int,
+    keeps_operands: bool,
 ) -> float:
-    return predicted_gradient_error(m, p, tiles, tile_block=tile_block, matrix_products=matrix_products)
+    return predicted_gradient_error(
+        m, p, tiles, tile_block=tile_block, matrix_products=matrix_products, keeps_operands=keeps_operands
+    )
 
 
 @cache

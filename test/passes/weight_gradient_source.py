@@ -24,6 +24,8 @@ class WeightGradientSource:
     channels_last: bool
     dynamic_batch: bool = field(default=False, kw_only=True)
     """Whether the program is for any batch."""
+    element_type: str = field(default="f32", kw_only=True)
+    """Of arguments and result; sums are of f32."""
 
     @property
     def rank(self) -> int:
@@ -105,11 +107,21 @@ class WeightGradientSource:
             )
         )
         result = _type(self.filter_shape)
+        half = [each.replace("xf32>", f"x{self.element_type}>") for each in (image, gradient, result)]
+        names = ("%image", "%gradient", "%result")
+        if self.element_type != "f32":
+            names = ("%half_image", "%half_gradient", "%rounded")
         amounts = self._ordered(list(self.padding), [0] * (1 + len(grouped)), batch=0)
         arguments = ", ".join(f"%i{d}: index" for d in range(len(amounts)))
-        return f"""func.func @{name}(%image: {image}, %gradient: {gradient}) -> {result} {{
+        widened = [
+            _converted(*each, "arith.extf")
+            for each in zip(names, half, ("%image", "%gradient"), (image, gradient), strict=False)
+        ]
+        rounded = _converted("%result", result, names[2], half[2], "arith.truncf")
+        conversions = ("", "", "") if self.element_type == "f32" else (*widened, rounded)
+        return f"""func.func @{name}({names[0]}: {half[0]}, {names[1]}: {half[1]}) -> {half[2]} {{
   %zero = arith.constant 0.0 : f32
-  %padded = tensor.pad %image low{amounts} high{amounts} {{
+{conversions[0]}{conversions[1]}  %padded = tensor.pad %image low{amounts} high{amounts} {{
   ^bb0({arguments}):
     tensor.yield %zero : f32
   }} : {image} to {padded}
@@ -122,7 +134,7 @@ class WeightGradientSource:
     %total = arith.addf %product, %sum : f32
     linalg.yield %total : f32
   }} -> {result}
-  return %result : {result}
+{conversions[2]}  return {names[2]} : {half[2]}
 }}
 """
 
@@ -132,3 +144,19 @@ class WeightGradientSource:
 
 def _type(shape: tuple[int, ...]) -> str:
     return f"tensor<{'x'.join(map(str, shape))}xf32>"
+
+
+def _converted(source: str, source_type: str, name: str, type_: str, conversion: str) -> str:
+    """A tensor whose elements are those of `source`, converted."""
+    dimensions = ", ".join(f"d{number}" for number in range(source_type.count("x")))
+    order = f"affine_map<({dimensions}) -> ({dimensions})>"
+    iterators = ", ".join(['"parallel"'] * source_type.count("x"))
+    element, converted = (each[each.rindex("x") + 1 : -1] for each in (source_type, type_))
+    return f"""  {name}_empty = tensor.empty() : {type_}
+  {name} = linalg.generic {{indexing_maps = [{order}, {order}], iterator_types = [{iterators}]}}
+    ins({source} : {source_type}) outs({name}_empty : {type_}) {{
+  ^bb0(%element: {element}, %out: {converted}):
+    %converted = {conversion} %element : {element} to {converted}
+    linalg.yield %converted : {converted}
+  }} -> {type_}
+"""

@@ -33,6 +33,8 @@ class WeightGradientProgram:
     channels_last: bool = field(default=True, kw_only=True)
     dynamic_batch: bool = field(default=False, kw_only=True)
     """Whether the program is for any batch; it runs with this one."""
+    element_type: str = field(default="f32", kw_only=True)
+    """Of arguments and result."""
     schedule: Schedule | None = field(default=None, kw_only=True)
     """That which is predicted to be the fastest, unless stated."""
 
@@ -67,6 +69,7 @@ class WeightGradientProgram:
             self.batch,
             self.channels_last,
             dynamic_batch=self.dynamic_batch,
+            element_type=self.element_type,
         )
 
     def function(self, name: str) -> str:

@@ -12,9 +12,11 @@ from iree.winograd.compiling import program
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.loading.device import Device
-from iree.winograd.torch_compile import backend, gain, training_division
-from iree.winograd.torch_compile.division import lower_program
+from iree.winograd.torch_compile import backend, gain, graph_compiler, training_division
+from iree.winograd.torch_compile.compiled_part import CompiledPart
+from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from iree.winograd.torch_compile.measured_part import CallTimes, arguments_of, reason_of
 from iree.winograd.torch_compile.part_program import PartProgram
 
 UNIT_ROUNDOFF = 2.0**-24
@@ -306,6 +308,44 @@ def test_layers_are_left_to_units_for_their_type(
     decisions: Any = {"layers": [layer], "limits": limits}
     reason = gain.reason_to_leave(decisions, torch.device("cpu"), type_)
     assert (reason is not None) == is_left
+
+
+@pytest.mark.parametrize(
+    ("ours", "torchs", "is_left"),
+    [
+        (CallTimes(30e-6, 20e-6), CallTimes(40e-6, 20e-6), False),
+        (CallTimes(50e-6, 20e-6), CallTimes(40e-6, 20e-6), True),
+        # A step that waits for the host would take longer.
+        (CallTimes(30e-6, 30e-6), CallTimes(40e-6, 15e-6), True),
+        (CallTimes(30e-6, 20e-6), CallTimes(40e-6, 15e-6), False),
+    ],
+)
+def test_what_a_gpu_takes_no_longer_for_is_taken(ours: CallTimes, torchs: CallTimes, is_left: bool) -> None:
+    assert (reason_of(ours, torchs) is not None) == is_left
+
+
+def test_parts_are_timed_on_tensors_like_those_of_a_step(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose sizes, types and strides they have."""
+    timed = []
+
+    def keep(compiler: Any, device: torch.device, measured: bool, part: Part) -> None:
+        arguments = arguments_of(part)
+        assert arguments is not None
+        results = CompiledPart(part, compiler, freezing=False)(*arguments)
+        expected = part.graph(*arguments)
+        pairs = zip(*map(_as_tuple, (results, expected)), strict=True)
+        timed.append(all(ours.shape == theirs.shape and ours.dtype == theirs.dtype for ours, theirs in pairs))
+
+    monkeypatch.setattr(graph_compiler, "_reason_to_leave", keep)
+    model = Network()
+    compiled(model)(images).square().sum().backward()
+    assert timed and all(timed)
+
+
+def _as_tuple(results: Any) -> tuple[torch.Tensor, ...]:
+    return results if isinstance(results, tuple) else (results,)
 
 
 def test_layers_that_gain_nothing_are_left(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,7 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     STAGE_TILES,
     GpuWeightGradientSchedule,
+    HalfWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
@@ -208,6 +209,10 @@ MATRIX_GRADIENT_BLOCKS = ((64, 64, 32, 32), (32, 32, 16, 16))
 """Rows and columns of a workgroup and of a warp, for gradients of filters on matrix units: larger ones, with
 more sums of a thread or fewer workgroups on a multiprocessor, took 1.1 to 1.6 times as long on an H200."""
 
+HALF_GRADIENT_BLOCKS = ((128, 128, 64, 32, 1), (128, 64, 32, 32, 2), (64, 64, 32, 32, 3))
+"""Rows and columns of a workgroup and of a warp, and the workgroups that have registers, for those of half
+precision. Larger ones read images less often."""
+
 
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
     """All schedules for a convolution that keep the target's limits."""
@@ -340,6 +345,21 @@ def weight_gradient_schedules(
             on_matrix_units = MatrixWeightGradientSchedule(rows, columns, block, warp_rows, warp_columns)
             if kernel_misfit(shape, target, on_matrix_units) is None:
                 yield on_matrix_units
+    if shape.exact_type is None:
+        return
+    for rows, columns, warp_rows, warp_columns, resident in HALF_GRADIENT_BLOCKS:
+        for block in _tile_blocks(shape.tiles, STAGE_TILES):
+            of_halves = HalfWeightGradientSchedule(
+                rows,
+                columns,
+                block,
+                warp_rows,
+                warp_columns,
+                resident_workgroups=resident,
+                multiplied_type=shape.exact_type,
+            )
+            if kernel_misfit(shape, target, of_halves) is None:
+                yield of_halves
 
 
 def _tile_blocks(tiles: int, multiple: int) -> list[int]:

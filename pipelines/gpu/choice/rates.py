@@ -30,6 +30,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     GpuWeightGradientSchedule,
+    HalfWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
@@ -98,6 +99,10 @@ chosen.
 
 GRADIENT_RATES = {(32, 32): 0.18, (16, 16): 0.11}
 """The same by warps, of products of TF32 for gradients of filters, by a warp's rows and columns."""
+
+
+HALF_GRADIENT_RATES = {(64, 32): 0.35, (32, 32): 0.25}
+"""The same of gathered numbers of half precision. That is expected: nobody measured it."""
 
 
 def multiply_add_rates(machine: GpuMachine) -> Mapping[tuple[int, int], float]:
@@ -215,6 +220,10 @@ def _gradient_fraction(schedule: MatrixWeightGradientSchedule, machine: GpuMachi
     return GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
 
 
+def _half_gradient_fraction(schedule: HalfWeightGradientSchedule, machine: GpuMachine) -> float:
+    return HALF_GRADIENT_RATES[schedule.warp_rows, schedule.warp_columns]
+
+
 _Rate = Callable[[Any, GpuMachine], float]
 
 
@@ -243,6 +252,7 @@ _PRODUCT_RATES: Mapping[type[Schedule], _Rate] = MappingProxyType(
             schedule.product, machine
         ),
         MatrixWeightGradientSchedule: _on_matrix_units(_gradient_fraction),
+        HalfWeightGradientSchedule: _on_matrix_units(_half_gradient_fraction),
     }
 )
 """What products reach by each class of schedules."""

@@ -24,6 +24,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
 )
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    HalfWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
@@ -92,6 +93,7 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         GroupedSchedule: columns_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,
+        HalfWeightGradientSchedule: weight_gradient_seconds,
         FusedSchedule: _with_filters(fused_seconds, filter_seconds),
         ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
         GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),

@@ -8,6 +8,7 @@ from math import prod, sqrt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
@@ -34,7 +35,7 @@ def weight_gradient_seconds(
         images, gradients = latency + bytes read and written / bandwidth
         products          = latency + operations on the fullest multiprocessor / (rate * sqrt(occupancy))
         total             = latency + bytes of the products of all blocks of tiles / bandwidth
-        weights           = latency + bytes of products and of taps / bandwidth
+        weights           = latency + bytes of products and of taps / bandwidth; without `total` of all blocks
 
     with the padding to whole blocks. Products take no less than their bytes, and transforms no less than it
     takes to gather channels that are no whole quads.
@@ -49,7 +50,11 @@ def weight_gradient_seconds(
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block
     computed = most * operations * machine.multiprocessors / rate
-    moved = (images + gradients + blocks * products) / machine.memory_bandwidth
+    if schedule.reads_in_place:
+        moved = _gathered_seconds(packing, machine) + blocks * products / machine.memory_bandwidth
+    else:
+        moved = (images + gradients + blocks * products) / machine.memory_bandwidth
+    added = blocks if packing.adds_blocks_last else 1
     element_latency = OUTPUT_ELEMENT_LATENCY * shape.transform_size
     stages = {}
     if not packing.images_are_packed:
@@ -60,9 +65,11 @@ def weight_gradient_seconds(
         stages["gradients"] = _transform_seconds(packing, source, gradients, packing.output_by_quads, machine)
     stages |= {
         "products": max(PRODUCT_LATENCY + computed, moved),
-        "weights": OUTPUT_LATENCY + element_latency + moved_seconds(_taps_bytes(shape), products, machine),
+        "weights": OUTPUT_LATENCY
+        + element_latency
+        + moved_seconds(_taps_bytes(shape), added * products, machine),
     }
-    if blocks > 1:
+    if blocks > 1 and not packing.adds_blocks_last:
         stages["total"] = OUTPUT_LATENCY + moved_seconds(0, (blocks + 1) * products, machine)
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 
@@ -72,6 +79,13 @@ def _workgroups(packing: WeightGradientPacking) -> int:
     rows = packing.padded_rows // packing.schedule.block_rows
     columns = packing.padded_filters // packing.schedule.block_columns
     return rows * columns * packing.products * packing.tile_blocks
+
+
+def _gathered_seconds(packing: WeightGradientPacking, machine: GpuMachine) -> float:
+    """To read operands of half precision for each block of rows, and of columns."""
+    row_blocks, column_blocks, _ = (each.known or 1 for each in packing.product_workgroups)
+    channels = packing.padded_rows * column_blocks + packing.padded_filters * row_blocks
+    return HALF_BYTES * packing.padded_tiles * channels / machine.cache_bandwidth
 
 
 def _transform_seconds(

@@ -71,13 +71,19 @@ class StageMemory:
         bytes_ = count * self._element.width // 8
         vector.store(value, self.memref, [Index.of(offset).value], alignment=bytes_)
 
-    def fragment(self, offset: IndexLike) -> ir.Value:
-        """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix."""
+    def fragment(self, offset: IndexLike, *, transposed: bool = False) -> ir.Value:
+        """A fragment: each thread gives the place of eight numbers, those of eight threads are a matrix.
+
+        Each matrix may be `transposed` on the way.
+        """
         return ir.Operation.create(
             "nvgpu.ldmatrix",
             results=[ir.VectorType.get([_FRAGMENT_MATRICES, 2], self._element)],
             operands=[self.memref, Index.of(offset).value],
-            attributes={"numTiles": _integer(_FRAGMENT_MATRICES), "transpose": ir.BoolAttr.get(False)},
+            attributes={
+                "numTiles": _integer(_FRAGMENT_MATRICES),
+                "transpose": ir.BoolAttr.get(transposed),
+            },
         ).result
 
 

@@ -32,14 +32,14 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 )
 
 from .single_products import PAIR, parts_of_fragment
-from .tile_product import Panel, TileProductKernel
+from .tile_product import PackedTileProductKernel, Panel
 
 _COLUMNS, _REDUCTION = 8, 8
 """Of one product on matrix units."""
 
 
 @dataclass(frozen=True)
-class MatrixTileProductKernel(TileProductKernel):
+class MatrixTileProductKernel(PackedTileProductKernel):
     """The products on matrix units."""
 
     schedule: MatrixWeightGradientSchedule

@@ -34,6 +34,21 @@ class TileProductKernel(ABC):
         """Blocks of rows, blocks of columns, products of all blocks of tiles."""
         return self.packing.product_workgroups
 
+    @abstractmethod
+    def emit(
+        self,
+        work: Work,
+        images: GlobalBuffer,
+        gradients: GlobalBuffer,
+        products: GlobalBuffer,
+    ) -> None:
+        """Emits what a workgroup does for its block of one product."""
+
+
+@dataclass(frozen=True)
+class PackedTileProductKernel(TileProductKernel):
+    """Those of operands that were packed, or are as they would be."""
+
     def emit(
         self,
         work: Work,

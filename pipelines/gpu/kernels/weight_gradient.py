@@ -30,7 +30,7 @@ from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPa
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWeightGradientSchedule
 
 from .gemm import LoadRows, emit_product
-from .tile_product import Panel, TileProductKernel
+from .tile_product import PackedTileProductKernel, Panel
 from .transforms import ThreadGrid, transform_grid
 
 
@@ -167,7 +167,7 @@ class GradientTileKernel(TileKernel):
 
 
 @dataclass(frozen=True)
-class MultiplyAddTileProductKernel(TileProductKernel):
+class MultiplyAddTileProductKernel(PackedTileProductKernel):
     """The products by fused multiply-adds."""
 
     schedule: MultiplyAddWeightGradientSchedule
@@ -207,12 +207,7 @@ class TotalKernel:
         first = row * total.stride(2) + quad * QUAD
 
         def add() -> None:
-            def added(block: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                return [arith.addf(sums[0], products.load(first + (block + 1) * products.stride(0)))]
-
-            blocks = self.packing.tile_blocks
-            (sum_,) = loop_carried(blocks - 1, 1, [products.load(first)], added, "block")
-            total.store(sum_, first)
+            total.store(_sum_of_blocks(products, first, self.packing.tile_blocks), first)
 
         when(exists, add)
 
@@ -227,7 +222,10 @@ class TotalKernel:
 
 @dataclass(frozen=True)
 class FilterGradientKernel:
-    """filter[taps of a view, c, k] = (G^T M G)[taps], M the products of the view and of `c` and `k`."""
+    """filter[taps of a view, c, k] = (G^T M G)[taps], M the products of the view and of `c` and `k`.
+
+    Of direct convolutions these are sums over the blocks of tiles, in their order.
+    """
 
     packing: WeightGradientPacking
     outputs_are_innermost: bool
@@ -238,7 +236,7 @@ class FilterGradientKernel:
         return (*self._grid.workgroups(Index(self.packing.group_channels)), Index(self.packing.views))
 
     def emit(self, work: Work, products: GlobalBuffer, filters: GlobalBuffer) -> None:
-        """`products` are those of one block of tiles, `filters` R... x C/g x K."""
+        """`products` are of one block of tiles, or of those that are added, `filters` R... x C/g x K."""
         channel, quad, exists = self._grid.place(work.workgroup, Index(self.packing.group_channels))
         view = work.workgroup[2] if self.packing.views > 1 else Index(0)
         when(exists, lambda: self._transform(channel, quad, view, products, filters))
@@ -262,9 +260,11 @@ class FilterGradientKernel:
         stride = packing.shape.groups * products.stride(1)
         offsets = packing.view_offsets(view)
         remaining = Index(packing.group_outputs) - first
+        blocks = packing.tile_blocks if packing.adds_blocks_last else 1
 
         def load(element: Position) -> ir.Value:
-            return products.load(origin + flattened(element, decomposition.alpha) * stride)
+            place = origin + flattened(element, decomposition.alpha) * stride
+            return _sum_of_blocks(products, place, blocks)
 
         def store(element: Position, value: ir.Value) -> None:
             tap, exists = [], Condition(True)
@@ -278,3 +278,15 @@ class FilterGradientKernel:
 
         recipes = [each.output for each in decomposition.gradient_transforms]
         emit_unrolled(recipes, load, store, True)
+
+
+def _sum_of_blocks(products: GlobalBuffer, first: Index, blocks: int) -> ir.Value:
+    """Of a quad of each block of tiles, from that at `first` on."""
+
+    def added(block: Index, sums: list[ir.Value]) -> list[ir.Value]:
+        return [arith.addf(sums[0], products.load(first + (block + 1) * products.stride(0)))]
+
+    if blocks == 1:
+        return products.load(first)
+    (total,) = loop_carried(blocks - 1, 1, [products.load(first)], added, "block")
+    return total

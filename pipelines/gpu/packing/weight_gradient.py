@@ -9,6 +9,7 @@ of a group:
 
 with `r` and `k` padded to whole blocks of the products, of which nothing reads the padding. Where there is
 none, gradients are packed as they are if tiles have one output, and so are images of pointwise convolutions.
+Schedules that read in place pack neither.
 """
 
 from __future__ import annotations
@@ -67,14 +68,18 @@ class WeightGradientPacking(ConvolutionPacking):
 
     @property
     def images_are_packed(self) -> bool:
-        """Whether the images are what would be packed of them."""
+        """Whether the images are what would be packed of them, or nothing would be."""
+        if self.schedule.reads_in_place:
+            return True
         shape = self.shape
         is_pointwise = shape.transform_size == self.views == 1 and shape.output_size == shape.input_size
         return is_pointwise and self._has_whole_tiles and self.group_channels == self.padded_rows
 
     @property
     def gradients_are_packed(self) -> bool:
-        """Whether the gradients of outputs are what would be packed of them."""
+        """Whether the gradients of outputs are what would be packed of them, or nothing would be."""
+        if self.schedule.reads_in_place:
+            return True
         is_direct = self.shape.transform_size == 1
         return is_direct and self._has_whole_tiles and self.group_outputs == self.padded_filters
 
@@ -82,6 +87,11 @@ class WeightGradientPacking(ConvolutionPacking):
     def _has_whole_tiles(self) -> bool:
         """Whether all blocks of tiles are full, of all channels."""
         return self.shape.groups == 1 and self.shape.tiles == self.padded_tiles
+
+    @property
+    def adds_blocks_last(self) -> bool:
+        """Whether what blocks of tiles gave is added where the taps are written, of which each is one sum."""
+        return self.shape.transform_size == 1
 
     @property
     def image_extents(self) -> tuple[int, int, int, int]:

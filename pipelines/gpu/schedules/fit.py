@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MFMA, MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA, MatrixUnit
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
@@ -26,6 +26,7 @@ from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Sc
 from .warpgroup import WarpgroupSchedule
 from .weight_gradient import (
     GpuWeightGradientSchedule,
+    HalfWeightGradientSchedule,
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
@@ -63,10 +64,11 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
 def kernel_misfit(shape: ConvolutionShape, target: GpuTarget, schedule: object) -> Reason | None:
     """Why no kernel computes a convolution by `schedule`; None where one does: the only gate to them.
 
-    Those of convolutions take images of half precision: loads widen, stores round.
+    They take images of half precision: loads widen, stores round.
     """
-    is_gradient = isinstance(shape, WeightGradientShape)
-    if (is_gradient or shape.element_types.widened != F32) and (reason := types_misfit(shape)):
+    types = shape.element_types
+    widened = types.widened_of_gradient if isinstance(shape, WeightGradientShape) else types.widened
+    if widened != F32 and (reason := types_misfit(shape)):
         return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
@@ -173,6 +175,10 @@ def _channels_first_misfit(
 def _gradient_misfit(
     schedule: GpuWeightGradientSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
+    types = shape.element_types
+    # What is multiplied where it is isn't widened on the way.
+    if shape.transform_size == 1 and types != replace(types, input=F32.input, filter=F32.filter):
+        return f"its operands, of {types.input} and {types.filter}, may be multiplied as they are"
     is_first = shape.input_channels_first or shape.output_channels_first
     return "tiles are elements of channels-last images" if is_first and shape.transform_size == 1 else None
 
@@ -181,6 +187,23 @@ def _matrix_gradient_misfit(
     schedule: MatrixWeightGradientSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
     return _gradient_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
+
+
+def _half_gradient_misfit(
+    schedule: HalfWeightGradientSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    types = shape.element_types
+    # Before anything is stored so it is known of the numbers alone.
+    operands = (shape.exact_type,) * 2 if types == F32 else (types.input, types.filter)
+    if set(operands) != {schedule.multiplied_type}:
+        return f"{schedule} multiplies {schedule.multiplied_type} by itself"
+    if shape.transform_size > 1 or shape.groups > 1:
+        return f"{schedule} is for direct convolutions of one group"
+    if shape.input_channels_first or shape.output_channels_first:
+        return "neighbouring threads read neighbouring channels"
+    if shape.input_channels % COPIED or shape.output_channels % COPIED:
+        return f"threads copy {COPIED} channels at once"
+    return _unit_misfit(schedule, MMA, target)
 
 
 def _warpgroup_products_misfit(schedule: MatrixSchedule, target: GpuTarget) -> Reason | None:
@@ -212,6 +235,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
         MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),
+        HalfWeightGradientSchedule: ScheduleKind(_GRADIENT, _half_gradient_misfit),
     }
 )
 """All classes of schedules that there are kernels for. `lowering.py` has the kernels of each by its class,

@@ -22,7 +22,8 @@ MATRIX_TERMS = MATRIX_ROWS
 """Products that matrix units add to a sum at once."""
 HALF_BYTES = 2
 """Of a number of half precision."""
-_FACTORS = MappingProxyType({each.name: each for each in (MATRIX_FACTORS, BF16)})
+HALF_TYPES = MappingProxyType({each.name: each for each in (MATRIX_FACTORS, BF16)})
+"""The numbers that matrix units multiply, by their names in MLIR."""
 STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
 """Those of NVIDIA's matrix units."""
 
@@ -53,7 +54,7 @@ class MatrixSchedule(ProductSchedule, ABC):
         super().__post_init__()
         if self.multiplied_type is not None:
             takes_halves = self.unit.multiplies_bf16 and self.products == ROUNDED_PRODUCTS
-            if self.multiplied_type not in _FACTORS or not takes_halves:
+            if self.multiplied_type not in HALF_TYPES or not takes_halves:
                 raise ValueError(f"no product of {self.unit.name} units is as {self} has it")
         if self.products not in (ROUNDED_PRODUCTS, SPLIT_PRODUCTS):
             raise ValueError(f"products must be {ROUNDED_PRODUCTS} or {SPLIT_PRODUCTS}, not {self.products}")
@@ -63,7 +64,7 @@ class MatrixSchedule(ProductSchedule, ABC):
     @property
     def factors(self) -> Number:
         """What is multiplied."""
-        return MATRIX_FACTORS if self.multiplied_type is None else _FACTORS[self.multiplied_type]
+        return MATRIX_FACTORS if self.multiplied_type is None else HALF_TYPES[self.multiplied_type]
 
     @property
     def scales_operands(self) -> bool:

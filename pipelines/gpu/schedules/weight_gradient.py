@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 
 from .gemm import GemmSchedule
-from .matrix import SPLIT_PRODUCTS
+from .matrix import HALF_BYTES, HALF_TYPES, ROUNDED_PRODUCTS, SPLIT_PRODUCTS
 from .product import ProductSchedule
 from .warps import require_whole_warps, warp_count
 
@@ -32,6 +32,11 @@ class GpuWeightGradientSchedule(ProductSchedule, ABC):
     """
 
     tile_block: int
+
+    @property
+    def reads_in_place(self) -> bool:
+        """Whether images and gradients are multiplied from where they are."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -129,3 +134,67 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
     @property
     def matrix_products(self) -> int:
         return SPLIT_PRODUCTS
+
+
+@dataclass(frozen=True)
+class HalfWeightGradientSchedule(GpuWeightGradientSchedule):
+    """On matrix units: one product of numbers of half precision, which are the `multiplied_type`.
+
+    Nothing is transformed: threads gather images of every tap, and gradients, as they are multiplied. A warp
+    has `warp_rows` x `warp_columns` sums. Matrix units sum the products of a stage of tiles, which are then
+    added in fp32; `stages` of both operands are in shared memory at once.
+
+    Raises ValueError for another type, for blocks that don't divide into such parts, those that the threads
+    can't gather in equal shares, and for a `tile_block` that isn't whole stages.
+    """
+
+    kind = "half-weight-gradient"
+
+    warp_rows: int = 32
+    warp_columns: int = 32
+    stages: int = 3
+    resident_workgroups: int = 2
+    multiplied_type: str = field(default="f16", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole_warps(self)
+        if self.multiplied_type not in HALF_TYPES:
+            raise ValueError(f"no product of matrix units is of {self.multiplied_type}")
+        if self.stages < 2:
+            raise ValueError(f"stages must be at least 2, not {self.stages}")
+        if self.tile_block % STAGE_TILES:
+            raise ValueError(f"tile_block {self.tile_block} must be a multiple of {STAGE_TILES}")
+        for channels in (self.block_rows, self.block_columns):
+            chunks = channels // COPIED
+            if self.threads % chunks or STAGE_TILES * chunks % self.threads:
+                raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
+
+    @property
+    def reads_in_place(self) -> bool:
+        return True
+
+    @property
+    def threads(self) -> int:
+        return WARP_THREADS * warp_count(self)
+
+    @property
+    def resident_threads(self) -> int:
+        return self.resident_workgroups * self.threads
+
+    @property
+    def stage_elements(self) -> int:
+        """Of both operands of a stage."""
+        return STAGE_TILES * (self.block_rows + self.block_columns + 2 * STAGE_PADDING)
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        return HALF_BYTES * self.stages * self.stage_elements
+
+    @property
+    def summed_block(self) -> int:
+        """Tiles that one sum of matrix units takes."""
+        return STAGE_TILES
+
+    @property
+    def matrix_products(self) -> int:
+        return ROUNDED_PRODUCTS

@@ -17,9 +17,11 @@ from iree.winograd.report.schema import (
 CALL_SECONDS = 1e-4
 """That a call of a program takes more than one of torch's operators."""
 GPU_CALL_SECONDS = 5e-4
-"""The same on a GPU, which torch's kernels are done on before, and which waits for the next ones after."""
+"""The same on a GPU, where nothing is measured."""
 _MATRIX_PRODUCTS = 16
 """Of AMX in a cycle, by those of two vectors of f32: 16 x 16 x 32 in 16 cycles."""
+_GPU_PRODUCTS = 16
+"""Of matrix units of an A100 or H100, by those of multiply-adds in f32."""
 _VECTOR_PRODUCTS = 2
 """Of AVX512-BF16 and AVX512-FP16."""
 
@@ -29,9 +31,7 @@ def reason_for_device(device: torch.device, type_: torch.dtype) -> str | None:
     convolutions: Any = torch.backends.cudnn
     if device.type != "cuda":
         return None
-    if type_ != torch.float32:
-        return f"torch multiplies {type_} on matrix units, and ours aren't known to be faster in training"
-    if convolutions.conv.fp32_precision == "tf32":
+    if type_ == torch.float32 and convolutions.conv.fp32_precision == "tf32":
         return "torch rounds to TF32, as torch.backends.cudnn.conv.fp32_precision has it, which is faster"
     return None
 
@@ -42,17 +42,26 @@ def reason_to_leave(decisions: DecisionReport, device: torch.device, type_: torc
     Torch's convolutions are direct ones. How far from the limits of the processor they are isn't predicted,
     but none is beyond them.
     """
-    limits = decisions["limits"]
-    if limits is None:
-        return "it is lowered to no convolution"
-    saved = 0.0
+    if reason := reason_of_kernels(decisions):
+        return reason
+    limits, saved = decisions["limits"], 0.0
+    assert limits is not None
     for layer in decisions["layers"]:
         chosen = choice(layer)
-        if chosen is None or is_left_to_iree(layer):
-            return layer["reason"]
-        saved += _least_direct_seconds(layer, limits, _products_of(type_)) - best_known_seconds(chosen)
+        assert chosen is not None
+        saved += _least_direct_seconds(layer, limits, _products_of(type_, device)) - best_known_seconds(
+            chosen
+        )
     call = CALL_SECONDS if device.type == "cpu" else GPU_CALL_SECONDS
     return None if saved > call else "a direct convolution may be as fast as a program of its own"
+
+
+def reason_of_kernels(decisions: DecisionReport) -> str | None:
+    """Why the program of this report has no kernels of ours for a convolution, if it hasn't."""
+    if decisions["limits"] is None:
+        return "it is lowered to no convolution"
+    left = (each for each in decisions["layers"] if choice(each) is None or is_left_to_iree(each))
+    return next((each["reason"] for each in left), None)
 
 
 def _least_direct_seconds(layer: LayerReport, limits: LimitsReport, products: float) -> float:
@@ -62,8 +71,10 @@ def _least_direct_seconds(layer: LayerReport, limits: LimitsReport, products: fl
     return max(operations / (products * limits["operations_per_second"]), bytes_ / memory)
 
 
-def _products_of(type_: torch.dtype) -> float:
-    """How many products of a type this processor has, if torch asks for them, in the time of one in f32."""
+def _products_of(type_: torch.dtype, device: torch.device) -> float:
+    """How many products of a type a processor has, if torch asks for them, in the time of one in f32."""
+    if device.type != "cpu":
+        return 1 if type_ == torch.float32 else _GPU_PRODUCTS
     if type_ == torch.bfloat16:
         if torch.cpu._is_amx_tile_supported():
             return _MATRIX_PRODUCTS

@@ -26,11 +26,12 @@ from iree.winograd.torch_compile.division import (
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, graph_size
 from iree.winograd.torch_compile.fallback_warning import warn
-from iree.winograd.torch_compile.gain import reason_to_leave
+from iree.winograd.torch_compile.gain import reason_of_kernels, reason_to_leave
 from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_graph import KeptGraph, describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
+from iree.winograd.torch_compile.measured_part import arguments_of, slower_reason
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
@@ -354,7 +355,7 @@ class GraphCompiler:
                 device.torch,
                 settings.deny,
                 compiler.is_kept,
-                partial(_reason_to_leave, compiler, device.torch),
+                partial(_reason_to_leave, compiler, device.torch, settings.measured),
                 fuses_rest=not is_eager,
             )
             if is_eager:
@@ -436,12 +437,19 @@ def _partition(joint: GraphModule, inputs: Sequence[Any], **options: Any) -> tup
     return halves
 
 
-def _reason_to_leave(compiler: PartCompiler, device: torch.device, part: Part) -> str | None:
-    """Why the fallback is to compute `part`, if it is."""
+def _reason_to_leave(compiler: PartCompiler, device: torch.device, measured: bool, part: Part) -> str | None:
+    """Why the fallback is to compute `part`, if it is: as it is `measured` on a GPU, or predicted."""
     (convolution,) = (node for node in part.graph.graph.nodes if node.target in CONVOLUTIONS)
     try:
-        decisions = CompiledPart(part, compiler, freezing=False).decisions
-        return reason_to_leave(decisions, device, type_of(convolution))
+        compiled = CompiledPart(part, compiler, freezing=False)
+        if not measured or device.type != "cuda":
+            return reason_to_leave(compiled.decisions, device, type_of(convolution))
+        if reason := reason_of_kernels(compiled.decisions):
+            return reason
+        arguments = arguments_of(part)
+        if arguments is None:
+            return reason_to_leave(compiled.decisions, device, type_of(convolution))
+        return slower_reason(compiled, part.graph, arguments)
     except PASSED_ON:
         raise
     except Exception as error:

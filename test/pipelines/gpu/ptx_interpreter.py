@@ -65,6 +65,7 @@ _NUMBERS: Mapping[str, Callable[[Array], Array]] = {
 _FACTORS: Mapping[str, tuple[Callable[[Array], list[Array]], int]] = {
     "tf32": (lambda bits: [_single(bits & np.uint32(_TF32_BITS))], 1),
     "bf16": (lambda bits: [_single(bits << np.uint32(16)), _single(bits & np.uint32(_UPPER_HALF))], 2),
+    "f16": (lambda bits: [_f16(bits), _f16(bits >> np.uint32(16))], 2),
 }
 """What a register holds of an operand of matrix units, and how many numbers that is."""
 _HALVES: Mapping[str, Callable[[Array], Array]] = {
@@ -474,14 +475,18 @@ class _Warp:
             copied = self.value((*each.operands, "16")[3], "u32")[active]
             assert np.isin(copied, (0, size)).all()
             _, to = self.memory("shared", self.address(each.operands[0]), active)
-            memory, place = self.memory("global", self.address(each.operands[1]), active)
-            assert (to[active] % size == 0).all() and (place[active] % size == 0).all()
-            places = place[active][:, None] + np.arange(size)
+            assert (to[active] % size == 0).all()
             targets = to[active][:, None] + np.arange(size)
             # What is there meanwhile is no number.
             self.workgroup.shared[targets] = 0xFF
             found = np.zeros((len(targets), size), np.uint8)
-            found[copied > 0] = memory[places[copied > 0]]
+            # Whatever is cleared has no source.
+            reading = active.copy()
+            reading[active] = copied > 0
+            if reading.any():
+                memory, place = self.memory("global", self.address(each.operands[1]), reading)
+                assert (place[reading] % size == 0).all()
+                found[copied > 0] = memory[place[reading][:, None] + np.arange(size)]
             self.copies[-1].append((targets, found, size))
 
     def do_shfl(self, each: Instruction, active: Array) -> None:
@@ -495,10 +500,19 @@ class _Warp:
 
     def do_ldmatrix(self, each: Instruction, active: Array) -> None:
         """Eight rows of 16 bytes a matrix, at the places that eight lanes give; a lane gets two numbers."""
-        assert active.all() and each.opcode[1:] == ("sync", "aligned", "m8n8", "x4", "shared", "b16")
+        *kind, space, type_ = each.opcode[1:]
+        is_transposed = kind[4:] == ["trans"]
+        assert (
+            active.all()
+            and kind[:4] == ["sync", "aligned", "m8n8", "x4"]
+            and (space, type_) == ("shared", "b16")
+        )
         memory, place = self.memory("shared", self.address(each.operands[1]), active)
         assert (place % 16 == 0).all()
-        rows = memory[place[:, None] + np.arange(16)].view(np.uint32).reshape(4, LANES)
+        matrices = memory[place[:, None] + np.arange(16)].view(np.uint16).reshape(4, 8, 8)
+        if is_transposed:
+            matrices = np.ascontiguousarray(matrices.swapaxes(1, 2))
+        rows = matrices.view(np.uint32).reshape(4, LANES)
         for target, matrix in zip(re.findall(r"%\w+", each.operands[0]), rows, strict=True):
             self.write(target, matrix.copy(), active)
 
@@ -639,6 +653,11 @@ def _upper_half(bits: Array) -> Array:
 
 def _single(bits: Array) -> Array:
     return bits.view(np.float32).astype(np.float64)
+
+
+def _f16(bits: Array) -> Array:
+    """The number that the lower half of each is."""
+    return bits.astype(np.uint16).view(np.float16).astype(np.float64)
 
 
 def _summed(addends: Array) -> Array:

@@ -1,8 +1,10 @@
 """What precedes the GPU itself where the tensors of a model are on one."""
 
 import copy
+import json
 import warnings
 from functools import partial
+from pathlib import Path
 
 import iree.winograd as winograd
 import pytest
@@ -64,13 +66,27 @@ def cuda_graph() -> GraphModule:
     return step_graph(torch.float32)
 
 
-def test_torch_trains_in_half_precision() -> None:
-    device = torch.device("cuda", 0)
+@pytest.mark.parametrize(
+    ("architecture", "type_"),
+    [("sm_90a", torch.float16), *wide_combinations([("sm_80", torch.float16), ("sm_90a", torch.bfloat16)])],
+)
+def test_half_precision_is_multiplied_as_it_is_in_training(
+    architecture: str, type_: torch.dtype, tmp_path: Path
+) -> None:
+    """Both gradients, too: by one product on matrix units, and nothing is converted by kernels of its own."""
+    device = part_device(torch.device("cuda", 0), f"cuda:{architecture}")
     division = divide_training(
-        step_graph(torch.float16), device, (), lambda part: False, lambda part: None, fuses_rest=False
+        step_graph(type_), device.torch, (), lambda part: False, lambda part: None, fuses_rest=False
     )
-    (rejection,) = division.rejections
-    assert not division.parts and "torch.float16 on matrix units" in rejection.reason
+    assert division.rejections == ()
+    name = {torch.float16: "f16", torch.bfloat16: "bf16"}[type_]
+    for part in division.parts:
+        assert part.model is not None and part.program.signature.device == device.torch
+        report = tmp_path / f"{part.name}.json"
+        program = tmp_path / f"{part.name}.vmfb"
+        winograd.compile(part.model, target=device.target, strict=True, output=program, report=report)
+        (layer,) = json.loads(report.read_text())["layers"]
+        assert layer["types"]["operands"] == name, str(part.role)
 
 
 def test_steps_of_training_are_lowered_for_a_gpu(cuda_graph: GraphModule) -> None:

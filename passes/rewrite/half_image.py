@@ -1,0 +1,36 @@
+"""Images that are widened from half precision, read as they were before."""
+
+from __future__ import annotations
+
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.transpositions import transposed
+from iree.winograd.passes.match.conversions import widened_source
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
+
+
+def half_image(image: ir.Value) -> tuple[ir.Value, list[ir.Operation]] | None:
+    """The tensor of half precision that `image` is, widened, and what moves it then, in turn.
+
+    None for any other image.
+    """
+    moves: list[ir.Operation] = []
+    while (source := widened_source(image)) is None:
+        definition = defining_operation(image)
+        if definition is None or definition.name not in KEEPING_ELEMENTS:
+            return None
+        moves.insert(0, definition)
+        image = definition.operands[0]
+    return source, moves
+
+
+def moved(move: ir.Operation, image: ir.Value) -> ir.Value:
+    """What `move` makes, of `image` in place of what is that image widened."""
+    with move.location, ir.InsertionPoint(move):
+        if move.name == "linalg.transpose":
+            return transposed(image, list(move.attributes["permutation"]))
+        type_ = ir.RankedTensorType(move.results[0].type)
+        half = ir.RankedTensorType.get(list(type_.shape), ir.RankedTensorType(image.type).element_type)
+        copy = move.clone()
+        copy.operands[0] = image
+        copy.results[0].set_type(half)
+    return copy.results[0]
