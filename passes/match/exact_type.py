@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.constants import constant_array, scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import holds, rounded_type, widened_source
-from iree.winograd.passes.match.elements import constant_elements
 from iree.winograd.passes.match.elementwise import match_elementwise
 from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, is_empty
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import filled_number
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
@@ -29,16 +30,12 @@ _MOVING = (
 def exact_type(image: ir.Value, filters: ir.Value) -> str | None:
     """The type, f16 or bf16, that holds all numbers of both operands; None where that isn't known."""
     half = held_type(image)
-    definition = defining_operation(filters)
-    while definition is not None and (source := _moved(definition)) is not None:
-        filters = source
-        definition = defining_operation(filters)
-    if half is None or definition is None:
+    if half is None:
         return None
-    if definition.name != "arith.constant":
+    elements = constant_array(filters)
+    if elements is None:
         return str(half) if held_type(filters) == half else None
-    elements = constant_elements(definition)
-    return str(half) if elements is not None and holds(half, elements) else None
+    return str(half) if holds(half, elements.astype(np.float32, copy=False)) else None
 
 
 def rounded_result_type(result: ir.Value) -> str | None:
@@ -80,14 +77,17 @@ def held_type(tensor: ir.Value) -> ir.Type | None:
     if definition.name == "tensor.pad":
         (terminator,) = (view.operation for view in definition.regions[0].blocks[0].operations)
         return _held_beside(definition.operands[0], scalar_constant(terminator.operands[0]))
-    if definition.name == "tensor.insert_slice":
-        return _held_beside(definition.operands[0], filled_number(definition.operands[1]))
     if definition.name == ops.OutputTransformOp.OPERATION_NAME:
         *_, end = ops.OutputTransformOp(definition).body.operations
         return rounded_type(end.operation.operands[0])
     if definition.name == "tensor.concat":
-        types = {held_type(operand) for operand in definition.operands}
-        return types.pop() if len(types) == 1 else None
+        return _common_type(definition.operands)
+    if definition.name == "tensor.insert_slice":
+        part, whole, *_ = definition.operands
+        if is_empty(whole):
+            return held_type(part)
+        number = filled_number(whole)
+        return _common_type([part, whole]) if number is None else _held_beside(part, number)
     elementwise = match_elementwise(definition)
     if isinstance(elementwise, NoMatch) or not definition.name.startswith("linalg.generic"):
         return None
@@ -112,6 +112,11 @@ def _moved(operation: ir.Operation) -> ir.Value | None:
         return operation.operands[0]
     reversal = match_reversal(operation)
     return None if reversal is None else reversal.source
+
+
+def _common_type(tensors: Iterable[ir.Value]) -> ir.Type | None:
+    types = {held_type(tensor) for tensor in tensors}
+    return types.pop() if len(types) == 1 else None
 
 
 def _is_maximum(operation: ir.Operation) -> bool:

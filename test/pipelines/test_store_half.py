@@ -88,6 +88,20 @@ class _Concatenated(torch.nn.Module):
         return self.last(torch.nn.functional.silu(self.norm(image))) + self.shortcut(image)
 
 
+class _Merged(torch.nn.Module):
+    """A level of a U-Net: a transposed convolution's phases beside an image that was read before."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.merge = (torch.nn.Conv2d(channels, channels // 2, 1) for _ in range(2))
+        self.up = torch.nn.ConvTranspose2d(channels // 2, channels // 2, 2, stride=2)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        skipped = torch.relu(self.before(image))
+        smaller = torch.nn.functional.max_pool2d(skipped, 2)
+        return self.merge(torch.cat([skipped, self.up(smaller)], dim=1))
+
+
 QUICK_LAYERS = ("Winograd", "direct")
 LAYERS: dict[str, tuple[Callable[[], torch.nn.Module], tuple[int, ...], dict[str, int], tuple[int, int]]] = {
     "Winograd": (lambda: _chain(*[_convolution(16, 16, 3, padding=1)] * 2), (2, 16, 14, 15), {}, (2, 2)),
@@ -199,7 +213,13 @@ def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, store
     ("build", "size", "expected"),
     [
         (_Transformer, (32, 6, 8), (4, 4)),
-        *wide_combinations([(_Normalized, (40, 41, 41), (3, 3)), (_Concatenated, (24, 31, 31), (4, 4))]),
+        *wide_combinations(
+            [
+                (_Normalized, (40, 41, 41), (3, 3)),
+                (_Concatenated, (24, 31, 31), (4, 4)),
+                (_Merged, (32, 12, 14), (6, 6)),
+            ]
+        ),
     ],
 )
 def test_what_lies_between_layers_is_in_half_precision(
