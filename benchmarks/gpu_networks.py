@@ -4,14 +4,15 @@
     python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
-Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-overhead"`),
-with those in fp16 too, channels last and with cuDNN's own search. With `--types f16` or `bf16` the network is
-of that type in all tools, and `eager_error` is that of torch in it. Each network, batch and type has its own
-process, on one of the `--gpus`. These compile side by side. When all have, the host does nothing else but to
-time them, one at once on each GPU, which is kept busy before. Milliseconds are of a call that waits for its
-end, of one of several in a chain, and of its kernels, of which those that take most of a call are listed.
-Errors are |result - exact| / |exact| in the 2-norm, against float64 on the same device. What our
-backend leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
+Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-
+overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images, channels last.
+With `--types f16` or `bf16` the network is of that type in all tools, and `eager_error` is that of torch in
+it. Each network, batch and type has its own process, on one of the `--gpus`. These compile side by side.
+When all have, the host does nothing else but to time them, one at once on each GPU, which is kept busy
+before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of its kernels,
+of which those that take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm,
+against float64 on the same device. What our backend
+leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
 that the output already has are skipped, so that a run can be continued.
 """
 
@@ -64,6 +65,8 @@ _LONGEST = 12
 """Kernels of a tool that are listed."""
 _BUSY_SECONDS = 0.4
 """An idle GPU has a fifth of its clock rate."""
+_MOST_MEMORY = 0.2
+"""Of a GPU's, that a process may have from torch: cuDNN's search tries what takes most of what there is."""
 
 
 @dataclass(frozen=True)
@@ -89,12 +92,11 @@ class _Tool:
     dtype: str | None = None
     """None for the network's own."""
     tf32: bool = True
-    layout: str = "channels_last"
 
 
 _TOOLS: Mapping[str, _Tool] = MappingProxyType(
     {
-        OURS: _Tool({"backend": OURS}, tf32=False, layout="contiguous_format"),
+        OURS: _Tool({"backend": OURS}, tf32=False),
         GRAPHS: _Tool({"mode": "reduce-overhead"}),
         INDUCTOR: _Tool({}),
         HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
@@ -216,6 +218,8 @@ def _work(task: Task) -> None:
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
+    if task.device == "cuda":
+        torch.cuda.set_per_process_memory_fraction(_MOST_MEMORY)
     tools = _tools(task.tools, task.type)
     allow_compilations(len(tools))
     network, type_ = {**NETWORKS, **PARTS}[task.network], getattr(torch, _TYPES[task.type])
@@ -271,7 +275,7 @@ def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor
     """A call of the model, compiled and on inputs, the first of which are images, as the tool takes them."""
     import torch
 
-    memory_format = getattr(torch, tool.layout)
+    memory_format = torch.channels_last
     dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
     own = copy.deepcopy(model).to(dtype=dtype, memory_format=memory_format)
     images, *conditions = [_as_type(each, dtype) for each in inputs]
