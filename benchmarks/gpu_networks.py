@@ -4,16 +4,16 @@
     python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
-Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs (`mode="reduce-
-overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images, channels last.
-With `--types f16` or `bf16` the network is of that type in all tools, and `eager_error` is that of torch in
-it. Each network, batch and type has its own process, on one of the `--gpus`. These compile side by side.
-When all have, the host does nothing else but to time them, one at once on each GPU, which is kept busy
-before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of its kernels,
-of which those that take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm,
-against float64 on the same device. What our backend
-leaves to the fallback is listed. Networks whose library isn't installed fail by that alone; those
-that the output already has are skipped, so that a run can be continued.
+Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs
+(`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images,
+channels last. With `--types f16` or `bf16` the network is of that type in all tools, and `eager_error` is
+that of torch in it. Each network, batch and type has its own process, on one of the `--gpus`. These compile
+side by side. When all have, the host does nothing else but to time them, one at once on each GPU, which is
+kept busy before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of
+its kernels, of which those that take most of a call are listed. Errors are |result - exact| / |exact| in
+the 2-norm, against float64 on the same device. What our backend leaves to the fallback is listed. Networks
+whose library isn't installed fail by that alone; those that the output already has are skipped, so that a
+run can be continued.
 """
 
 from __future__ import annotations
