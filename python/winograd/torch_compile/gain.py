@@ -1,4 +1,4 @@
-"""Whether a convolution of a training step is worth a program of its own."""
+"""Whether a convolution of a training step is worth a program of its own, as far as that is predicted."""
 
 from __future__ import annotations
 

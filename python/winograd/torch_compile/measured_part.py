@@ -29,7 +29,10 @@ class CallTimes(NamedTuple):
 
 
 def arguments_of(part: Part) -> list[torch.Tensor] | None:
-    """Tensors as those that `part` is called on; None where some sizes aren't known."""
+    """Tensors as those that `part` is called on; None where some sizes aren't known.
+
+    What torch draws of random numbers is as it would be without.
+    """
     arguments: list[torch.Tensor] = []
     for node in part.graph.graph.find_nodes(op="placeholder"):
         value = node.meta["val"]
@@ -38,8 +41,9 @@ def arguments_of(part: Part) -> list[torch.Tensor] | None:
         ):
             return None
         given = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-        # Of activations and gradients after a normalization.
-        arguments.append(given.normal_() if value.is_floating_point() else given.zero_())
+        # As activations and gradients are after a normalization.
+        generator = torch.Generator(value.device)
+        arguments.append(given.normal_(generator=generator) if value.is_floating_point() else given.zero_())
     return arguments
 
 

@@ -85,7 +85,9 @@ class TorchCompileOptions:
         accepts=is_positive,
     )
     measured: bool = option(
-        True, purpose="run a graph eagerly if that takes less time in the first calls than its programs do"
+        True,
+        purpose="run a graph eagerly if that takes less time in the first calls than its programs do, and a "
+        "convolution of training on a GPU if it does there",
     )
 
     cache: bool = option(True, purpose="keep compiled parts on disk, for other processes")
