@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from time import perf_counter
 from typing import Any
 
 from iree.winograd.report.schema import DecisionReport, convolutions, is_left_to_iree
@@ -65,14 +65,24 @@ class Comparison:
 
     def time(self, rounds: int, burst_seconds: float) -> None:
         """Time all that were prepared side by side, as `time_interleaved` does."""
-        self._time(self._prepared, rounds, burst_seconds)
+        contenders = [Contender(tool, prepared.run) for tool, prepared in self._prepared.items()]
+        self._record(time_interleaved(contenders, rounds=rounds, burst_seconds=burst_seconds))
 
-    def time_within(self, seconds: float, burst_seconds: float) -> None:
-        """Time what was prepared in as many rounds as fit into `seconds`, at least one.
+    def time_within(
+        self,
+        seconds: float,
+        burst_seconds: float,
+        *,
+        least_rounds: int = 1,
+        clock: Callable[[], float] = perf_counter,
+        probes: Sequence[Contender] = (),
+    ) -> dict[str, Timing]:
+        """Time what was prepared in as many rounds as fit into `seconds`, at least `least_rounds`.
 
         IREE alone is timed after the others, as long again: of networks that it takes seconds for, the others
-        would have one round beside it.
+        would have one round beside it. `probes` take turns with the others; their timings are returned.
         """
+        probed: dict[str, Timing] = {}
         for is_stock in (False, True):
             tools = {
                 name: prepared
@@ -80,13 +90,18 @@ class Comparison:
                 if (name in STOCK_TOOLS) == is_stock
             }
             if tools:
-                round_seconds = sum(_round_seconds(prepared, burst_seconds) for prepared in tools.values())
-                rounds = min(_MAX_ROUNDS, max(1, math.floor(seconds / round_seconds)))
-                self._time(tools, rounds, burst_seconds)
+                contenders = [Contender(tool, prepared.run) for tool, prepared in tools.items()]
+                contenders += () if is_stock else probes
+                round_seconds = sum(_round_seconds(each.run, burst_seconds) for each in contenders)
+                rounds = min(_MAX_ROUNDS, max(least_rounds, math.floor(seconds / round_seconds)))
+                timings = time_interleaved(
+                    contenders, rounds=rounds, burst_seconds=burst_seconds, clock=clock
+                )
+                self._record({tool: timings[tool] for tool in tools})
+                probed |= {name: timing for name, timing in timings.items() if name not in tools}
+        return probed
 
-    def _time(self, tools: Mapping[str, PreparedModel], rounds: int, burst_seconds: float) -> None:
-        contenders = [Contender(tool, prepared.run) for tool, prepared in tools.items()]
-        timings = time_interleaved(contenders, rounds=rounds, burst_seconds=burst_seconds)
+    def _record(self, timings: dict[str, Timing]) -> None:
         for tool, timing in timings.items():
             self.records[tool] |= {
                 "milliseconds": 1e3 * timing.median,
@@ -111,11 +126,11 @@ def speedup(timings: dict[str, Timing], tool: str) -> float | None:
     return min(others) / timings[tool].median if others else None
 
 
-def _round_seconds(prepared: PreparedModel, burst_seconds: float) -> float:
+def _round_seconds(run: Callable[[], Any], burst_seconds: float) -> float:
     """A call that isn't timed, and a burst that ends with the call in which its time is over."""
-    begin = time.perf_counter()
-    prepared.run()
-    return 2 * (time.perf_counter() - begin) + burst_seconds
+    begin = perf_counter()
+    run()
+    return 2 * (perf_counter() - begin) + burst_seconds
 
 
 def _summary(failure: Exception) -> str:

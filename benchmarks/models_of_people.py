@@ -8,7 +8,10 @@ cores of its own, in which all tools take turns; one that doesn't end, or ends t
 the others are measured again. Then each tool that loads a file, and torch's eager mode, has its memory
 measured in a process without compilers (`benchmarks/call_memory.py`). Models that the output already has are
 skipped, so that a run can be continued, and those whose library isn't installed fail by themselves. With
-`--seconds 0` nothing is timed.
+`--seconds 0` nothing is timed. `--processor-time` is for a machine that does other work, and one thread.
+
+Multiply-adds in registers take turns with the tools: what the processor reaches at most meanwhile, beside
+the multiplications and additions that the model asks for.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ import time
 import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,11 +33,15 @@ from benchmarks.isolation import Limits, answer_task, compared, run_isolated, si
 from benchmarks.results_file import ResultsFile
 from benchmarks.tool_records import in_a_line
 
+if TYPE_CHECKING:
+    import torch
+
 TITLE = "models_of_people"
 _MODULE = "benchmarks.models_of_people"
 _EAGER = "torch"
 _IMAGES = "images.npy"
 _BURST_SECONDS = 0.1
+_LEAST_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,7 @@ class Task:
     tools: tuple[str, ...]
     threads: int
     seconds: float
+    processor_time: bool
     folder: str
 
 
@@ -92,13 +100,17 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--jobs", type=int, default=1, help="models at once, at most one per core")
     parser.add_argument("--seconds", type=float, default=10, help="of timing a model")
+    parser.add_argument("--processor-time", action="store_true", help="in place of time that passes")
     parser.add_argument("--limit", type=float, default=900, help="seconds for a model, all in all")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--memory", type=float, default=16, help="GiB for a model")
     parser.add_argument(
         "--output", type=Path, help="a JSON file, e.g. benchmarks/results/models-of-people.json"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.processor_time and options.threads != [1]:
+        parser.error("--processor-time is that of all threads: it needs --threads 1")
+    return options
 
 
 def _key(model: str, threads: int) -> str:
@@ -110,7 +122,7 @@ def _row(model: str, threads: int, options: argparse.Namespace, processors: froz
     with tempfile.TemporaryDirectory() as folder:
 
         def task(tools: tuple[str, ...]) -> dict[str, Any]:
-            return asdict(Task(model, tools, threads, options.seconds, folder))
+            return asdict(Task(model, tools, threads, options.seconds, options.processor_time, folder))
 
         row = compared(_MODULE, task, options.tools, threads=threads, limits=limits)
         for tool, record in row["tools"].items():
@@ -155,6 +167,7 @@ def _work(task: Task) -> None:
     from iree.winograd.pipelines.selection.tuning_database import processor_name
 
     from benchmarks.comparison import Comparison
+    from benchmarks.limits import LimitProbes
     from benchmarks.model_tools import WITH_EXPORTERS
     from benchmarks.networks.people import FRAMES, MODELS
     from benchmarks.subject import Subject
@@ -170,6 +183,7 @@ def _work(task: Task) -> None:
     row = {
         "input_shape": network.input_shape,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "operations": operations_of(model, images),
         "processor": processor_name(),
         "tools": comparison.records,
     }
@@ -178,8 +192,25 @@ def _work(task: Task) -> None:
     for tool, program in comparison.programs().items():
         MemoryTask(task.model, tool, task.threads, task.folder).program.write_bytes(program)
     if task.seconds > 0:
-        comparison.time_within(task.seconds, _BURST_SECONDS)
-        tell(row)
+        probes = LimitProbes(task.threads)
+        timings = comparison.time_within(
+            task.seconds,
+            _BURST_SECONDS,
+            least_rounds=_LEAST_ROUNDS,
+            clock=time.process_time if task.processor_time else time.perf_counter,
+            probes=probes.contenders,
+        )
+        tell({**row, "peak": probes.limits(timings).flops})
+
+
+def operations_of(model: torch.nn.Module, images: torch.Tensor) -> int:
+    """The multiplications and additions of a call's convolutions and products, as the model writes them."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        model(images)
+    return counter.get_total_flops()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
@@ -25,10 +25,11 @@ _MEBIBYTE = 2**20
 def models(files: Sequence[Any]) -> list[str]:
     """A row per model and number of threads: milliseconds of all, the ratio of the best other and ours.
 
-    And memory, where it was measured.
+    And memory, the rates that operations make of milliseconds, and what the processor multiplies and adds in
+    registers meanwhile, where they were measured.
     """
     rows = [row for file in files for row in file["models_of_people"].values()]
-    has_memory = any("memory" in record for row in rows for record in row["tools"].values())
+    facts = {head: cell for head, cell in _FACTS.items() if any(map(cell, rows))}
     heads = (
         "model",
         "threads",
@@ -37,11 +38,11 @@ def models(files: Sequence[Any]) -> list[str]:
         "speed-up",
         "error",
         "error, torch",
-        *(("memory, MiB", "memory, best other") if has_memory else ()),
+        *facts,
     )
     speedups = [each for row in rows if (each := speedup(row)) is not None]
     ordered = sorted(rows, key=lambda row: (row["threads"], row["model"]))
-    lines = table(heads, [[*_cells(row), *(_memory(row) if has_memory else ())] for row in ordered])
+    lines = table(heads, [[*_cells(row), *(cell(row) for cell in facts.values())] for row in ordered])
     if speedups:
         lines += ["", f"The geometric mean of {len(speedups)} speed-ups is {mean(speedups):.2f}."]
     return lines
@@ -68,13 +69,33 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _memory(row: Mapping[str, Any]) -> list[str]:
-    """That of `import_torch` and the least of the others."""
-    ours, others = row["tools"].get("ours", {}), _all_of(row["tools"], _OTHERS, "memory")
-    return [
-        number(ours.get("memory"), ".0f", 1 / _MEBIBYTE),
-        number(min(others, default=None), ".0f", 1 / _MEBIBYTE),
-    ]
+def _own_memory(row: Mapping[str, Any]) -> str:
+    return number(row["tools"].get("ours", {}).get("memory"), ".0f", 1 / _MEBIBYTE)
+
+
+def _least_memory(row: Mapping[str, Any]) -> str:
+    return number(min(_all_of(row["tools"], _OTHERS, "memory"), default=None), ".0f", 1 / _MEBIBYTE)
+
+
+def _operations(row: Mapping[str, Any]) -> str:
+    return number(row.get("operations"), ".2f", 1e-9)
+
+
+def _own_rate(row: Mapping[str, Any]) -> str:
+    return _rate(row, row["tools"].get("ours", {}).get("milliseconds"))
+
+
+def _best_rate(row: Mapping[str, Any]) -> str:
+    return _rate(row, min(_all_of(row["tools"], _OTHERS, "milliseconds"), default=None))
+
+
+def _rate(row: Mapping[str, Any], milliseconds: float | None) -> str:
+    operations = row.get("operations")
+    return "" if operations is None or milliseconds is None else f"{1e-6 * operations / milliseconds:.0f}"
+
+
+def _peak(row: Mapping[str, Any]) -> str:
+    return number(row.get("peak"), ".0f", 1e-9)
 
 
 def _milliseconds(record: Mapping[str, Any] | None) -> str:
@@ -85,3 +106,14 @@ def _milliseconds(record: Mapping[str, Any] | None) -> str:
 
 def _all_of(tools: Mapping[str, Any], names: Mapping[str, str], fact: str) -> list[float]:
     return [tools[name][fact] for name in names if fact in tools.get(name, {})]
+
+
+_FACTS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "memory, MiB": _own_memory,
+    "memory, best other": _least_memory,
+    "GFLOP": _operations,
+    "GFLOP/s": _own_rate,
+    "GFLOP/s, best other": _best_rate,
+    "in registers": _peak,
+}
+"""Columns of what may not have been measured, empty where it wasn't."""
