@@ -44,6 +44,7 @@ from .for_target.fuse_attention import FuseAttention
 from .for_target.insert_first import InsertFirst
 from .for_target.insert_phases import InsertPhases
 from .for_target.loop_over_images import LoopOverImages
+from .for_target.merge_projections import MergeProjections
 from .for_target.move_resizing import MoveResizing
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
@@ -132,6 +133,7 @@ def compile_pipeline(
         MergeBranches(),
         MoveStrides(),
         MoveResizing(),
+        MergeProjections(**shared_values(of_all_layers, MergeProjections)),
         LowerAttention(**shared_values(options, LowerAttention)),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         DropUnitBatch(),

@@ -82,10 +82,11 @@ FOR_GPUS = (
     "winograd-lower-elementwise",
     "winograd-insert-phases",
     "winograd-copy-rearranged",
+    "winograd-merge-projections",
     "winograd-sum-repeated-taps",
 )
-"""Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py` of GPUs,
-`test_rearranged.py`, and `test_sum_repeated_taps.py`."""
+"""Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
+`test_rearranged.py` and `test_attention.py` of GPUs, and `test_sum_repeated_taps.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_GPUS,

@@ -32,6 +32,20 @@ class Heads(nn.Module):
         return mixed.transpose(1, 2).flatten(2)
 
 
+class Projected(nn.Module):
+    """Attention of a head to a text, whose queries, keys and values are layers of their own."""
+
+    def __init__(self, channels: int, text_channels: int, width: int) -> None:
+        super().__init__()
+        self.to_q, self.to_k, self.to_v = (
+            nn.Linear(each, width) for each in (channels, text_channels, text_channels)
+        )
+
+    def forward(self, x: torch.Tensor, text: torch.Tensor) -> torch.Tensor:
+        queries, keys, values = self.to_q(x), self.to_k(text), self.to_v(text)
+        return torch.softmax((queries @ keys.mT) * SCALE, -1) @ values
+
+
 class MaskedHeads(nn.Module):
     """The same, with a bias, heads x tokens x tokens, that images share; or keys hidden, tokens x tokens."""
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from unittest.mock import Mock
 
 import iree.winograd
 import numpy as np
 import pytest
 import torch
-from attention_program import Heads, MaskedHeads, Pixels, attended
+from attention_program import Heads, MaskedHeads, Pixels, Projected, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
@@ -17,6 +19,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
 from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_on_cdna
 from iree.winograd.pipelines.machines.amd import amd_chip, amd_family
+from torch import nn
 from wide import wide
 
 CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 3, 64, 7), (9, 8, 130, 16)])]
@@ -34,6 +37,50 @@ def test_attention_of_heads(case: tuple[int, int, int, int], gpu_target: str, gp
     split = x.astype(np.float64).reshape(images, tokens, 3, heads, channels).transpose(2, 0, 3, 1, 4)
     expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
     assert (np.abs(result - expected) <= bound).all()
+
+
+class Projections(nn.Module):
+    """Attention of tokens to each other, and to a text, behind a convolution of them."""
+
+    def __init__(self, channels: int, text_channels: int, width: int) -> None:
+        super().__init__()
+        self.convolution = nn.Conv1d(channels, channels, 1, bias=False)
+        nn.init.dirac_(self.convolution.weight)
+        self.to_itself = Projected(channels, channels, width)
+        self.to_text = Projected(channels, text_channels, width)
+
+    def forward(self, x: torch.Tensor, text: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.convolution(x.mT).mT
+        return self.to_itself(x, x), self.to_text(x, text)
+
+
+def test_projections_of_the_same_rows_are_one_product(
+    gpu_target: str, gpu_device: str, tmp_path: Path
+) -> None:
+    """Their layers choose elements and add numbers that leave sums exact: the rest is attention's error."""
+    torch.manual_seed(0)
+    model = Projections(24, 40, 16)
+    inputs = [torch.randint(-64, 65, shape) / 32 for shape in ((2, 77, 24), (2, 30, 40))]
+    for layer in (each for each in model.modules() if isinstance(each, nn.Linear)):
+        chosen = torch.randperm(layer.in_features)[: layer.out_features]
+        layer.weight.data = torch.eye(layer.in_features)[chosen]
+        layer.bias.data = torch.randint(-8, 9, layer.bias.shape) / 8
+    report = tmp_path / "report.json"
+    imported = iree.winograd.import_torch(model, *inputs)
+    compiled = bytes(compile(imported, target=gpu_target, strict=True, report=report))
+    names = [each["names"] for each in json.loads(report.read_text())["layers"]]
+    merged = [
+        [f"to_itself.to_{each}" for each in "qkv"] + ["to_text.to_q"],
+        [f"to_text.to_{each}" for each in "kv"],
+    ]
+    assert sorted(each for each in names if len(each) > 1) == merged
+    results = iree.winograd.load(compiled, gpu_device)(*(each.numpy() for each in inputs))
+    exact = model.double()
+    x, text = (each.double() for each in inputs)
+    for attention, keyed, result in zip((exact.to_itself, exact.to_text), (x, text), results, strict=True):
+        layers = (attention.to_q(x), attention.to_k(keyed), attention.to_v(keyed))
+        expected, bound = attended(*(each.detach().numpy() for each in layers))
+        assert (np.abs(np.asarray(result) - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("channels", [96, *wide([90])])
