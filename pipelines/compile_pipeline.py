@@ -129,6 +129,7 @@ def compile_pipeline(
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
+        LowerSoftmax(),
         TrimTaps(),
         MergeBranches(),
         MoveStrides(),

@@ -89,9 +89,10 @@ def is_reduced(
     maps = [ir.AffineMapAttr(each).value for each in linalg_structure.get_indexing_maps(operation) or []]
     inputs = len(operation.operands) - len(operation.results)
     rank = maps[0].n_dims
-    if inputs != 1 or maps[0] != ir.AffineMap.get_identity(rank):
+    if inputs != 1 or not maps[0].is_permutation:
         return False
-    if reduced_dimension(maps[1 + number]) != (rank - 1 if dimension is None else dimension):
+    kept = reduced_dimension(_by_dimensions_of(maps[0], maps[1 + number]))
+    if kept != (rank - 1 if dimension is None else dimension):
         return False
     block = operation.regions[0].blocks[0]
     *_, terminator = block.operations
@@ -116,11 +117,28 @@ def _is_scalar(value: ir.Value, number: float | bool) -> bool:
 
 
 def reduced_dimension(map_: ir.AffineMap) -> int | None:
-    """The one dimension that `map_` doesn't tell apart, where it has all others in order; None for others."""
+    """The one dimension that `map_` doesn't tell apart, where it has all others in order; None for others.
+
+    It may read dimensions of one element between them.
+    """
     dimensions: list[ir.AffineExpr] = [ir.AffineExpr.get_dim(i) for i in range(map_.n_dims)]
-    results = list(map_.results)
+    zero = ir.AffineExpr.get_constant(0)
+    results = [each for each in map_.results if each != zero]
     for i in range(map_.n_dims):
-        before, after = dimensions[:i], dimensions[i + 1 :]
-        if results in ([*before, *after], [*before, ir.AffineExpr.get_constant(0), *after]):
+        if results == [*dimensions[:i], *dimensions[i + 1 :]]:
             return i
     return None
+
+
+def _by_dimensions_of(whole: ir.AffineMap, other: ir.AffineMap) -> ir.AffineMap:
+    """A map of loops as one of the dimensions of a tensor that these loops read by `whole`, a permutation."""
+    loops = [ir.AffineDimExpr(each).position for each in whole.results]
+    dimensions = [ir.AffineExpr.get_dim(loops.index(loop)) for loop in range(whole.n_dims)]
+    return ir.AffineMap.get(
+        whole.n_dims,
+        0,
+        [
+            dimensions[ir.AffineDimExpr(each).position] if isinstance(each, ir.AffineDimExpr) else each
+            for each in other.results
+        ],
+    )

@@ -12,7 +12,10 @@ from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.rewrite.channels_last import Versions
 
-_EXITS = ("func.return", "hal.tensor.export", "util.return")
+EXITS = ("func.return", "hal.tensor.export", "util.return")
+"""What takes a result out of the program, in the layout that it has there."""
+_KERNEL = "flow.dispatch"
+"""What reads an image in that layout, too."""
 
 
 def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value | None:
@@ -32,7 +35,7 @@ def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value 
             if not is_larger or not _is_convolved(result):
                 return None
             versions[source] = transposed(source, order)
-        elif is_larger and all(use.owner.operation.name in _EXITS for use in result.uses):
+        elif is_larger and all(use.owner.operation.name in EXITS for use in result.uses):
             return None
         axes = {order.index(dimension): axis for dimension, axis in match.axes.items()}
         return resampled(versions[source], axes)

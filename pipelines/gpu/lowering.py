@@ -39,7 +39,7 @@ from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
-from iree.winograd.pipelines.gpu.rows_lowering import lowered_rows
+from iree.winograd.pipelines.gpu.rows_lowering import lowered_columns, lowered_rows
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
@@ -70,6 +70,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
     ChannelsLast,
+    ColumnSoftmax,
     CombinedMoments,
     InterleavedChannels,
     MomentFactors,
@@ -139,6 +140,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         WindowSums: lowered_windows,
         ResampledImage: lowered_resampling,
         RowSoftmax: lowered_rows,
+        ColumnSoftmax: lowered_columns,
         RowNormalization: lowered_rows,
         BatchedProduct: lowered_product,
         BatchedAttention: lowered_attention,

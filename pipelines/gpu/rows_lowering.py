@@ -1,4 +1,4 @@
-"""From softmax and layer normalization of rows to dispatches."""
+"""From softmax and layer normalization of rows, and softmax of columns, to dispatches."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.kernels.column_softmax import COLUMN_THREADS, ColumnSoftmaxKernel
 from iree.winograd.pipelines.gpu.kernels.layer_norm import LayerNormKernel
 from iree.winograd.pipelines.gpu.kernels.rows import ROW_THREADS, SharedRows
 from iree.winograd.pipelines.gpu.kernels.softmax import SoftmaxKernel
-from iree.winograd.pipelines.problems.tensor_operations import RowNormalization, RowSoftmax
+from iree.winograd.pipelines.problems.tensor_operations import ColumnSoftmax, RowNormalization, RowSoftmax
 
 
 def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -> ir.Value:
@@ -45,3 +46,13 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
     result = replace(TensorArgument.of(like, by_quads), element=F32.name if half is None else str(half))
     threads = WorkgroupThreads(ROW_THREADS)
     return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(like, 0)})
+
+
+def lowered_columns(launcher: Launcher, operation: ColumnSoftmax) -> ir.Value:
+    """Emits the dispatch of the softmax of columns, in the order of their sizes."""
+    columns = operation.columns
+    kernel = ColumnSoftmaxKernel(columns.matrices, operation.safe)
+    source = TensorArgument.of(columns.source, by_quads=kernel.width == QUAD)
+    threads = WorkgroupThreads(COLUMN_THREADS)
+    result = replace(source, extents=columns.sizes)
+    return launcher.launch(kernel, kernel.name, threads, [(columns.source, source)], result)

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.columns import ColumnMatrices
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
@@ -19,6 +20,7 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
+from iree.winograd.pipelines.gpu.kernels.column_softmax import LONGEST_COLUMN
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.resampling import MOST_TAPS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
@@ -119,6 +121,19 @@ def _misfit_of_rows(length: int) -> Reason | None:
     if length < _LEAST_ROW:
         return f"rows of {length} elements are few for a thread"
     return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
+
+
+def _misfit_of_columns(operation: ColumnSoftmax) -> Reason | None:
+    columns = operation.columns
+    matrices, type_ = columns.matrices, ir.RankedTensorType(columns.source.type)
+    if not operation.leaves:
+        return "columns are rows where images are channels last"
+    if matrices.length > LONGEST_COLUMN:
+        return f"registers hold no columns of {matrices.length} elements"
+    dense = ColumnMatrices.dense(matrices.count, matrices.length, matrices.columns)
+    if matrices != dense or not type_.has_static_shape or prod(type_.shape) != prod(columns.sizes):
+        return "columns are part of a larger tensor, or of sizes that are known only at run time"
+    return None
 
 
 def _misfit_of_normalization(operation: RowNormalization, target: GpuTarget) -> Reason | None:
@@ -259,7 +274,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         PixelSelection: lambda *_: "there is no kernel for selected pixels on GPUs",
         RowSums: lambda *_: "sums of images of unknown sizes are IREE's on GPUs",
         RowSoftmax: lambda operation, _: _misfit_of_rows(operation.length),
-        ColumnSoftmax: lambda *_: "there is no kernel for softmax of columns on GPUs",
+        ColumnSoftmax: _on_all_targets(_misfit_of_columns),
         RowNormalization: _misfit_of_normalization,
         Rearranged: _on_all_targets(_misfit_of_rearranged),
         ResampledImage: _on_all_targets(_misfit_of_resampling),

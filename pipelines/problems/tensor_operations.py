@@ -122,6 +122,8 @@ class ColumnSoftmax:
 
     columns: Columns
     safe: bool
+    leaves: bool = False
+    """Whether the result only leaves the program, in this order: others may be channels last yet."""
 
 
 @dataclass(frozen=True)

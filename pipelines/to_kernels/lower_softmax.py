@@ -10,6 +10,7 @@ from iree.winograd.passes.match.columns import columns_along
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.resampling import EXITS
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -26,7 +27,9 @@ class LowerSoftmax:
     Attention between convolutions takes the softmax of many rows, for which IREE's code needs 5 to 100 ns an
     element: most where rows are no multiple of vectors. Rewritten is softmax along a dimension of f32, of 16
     elements or more, whose sizes are static, but for the first. On GPUs threads share rows and hold them in
-    registers, where IREE's code reads them three times.
+    registers, where IREE's code reads them three times, and have columns of up to 32 elements of results that
+    leave the program, as classes of pixels do. Softmax over the channels of other images is that of rows once
+    these are channels last: the pass runs before `winograd-normalize-layout` and behind it.
 
         %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
         %d = linalg.generic ins(%x, %m) { arith.subf }
@@ -84,4 +87,5 @@ def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None
 def _operation(softmax: Softmax) -> RowSoftmax | ColumnSoftmax:
     if softmax.dimension > 0 and all(size == 1 for size in softmax.shape[softmax.dimension + 1 :]):
         return RowSoftmax(softmax.source, softmax.length, softmax.safe)
-    return ColumnSoftmax(columns_along(softmax.source, softmax.dimension), softmax.safe)
+    leaves = all(use.owner.operation.name in EXITS for use in softmax.result.uses)
+    return ColumnSoftmax(columns_along(softmax.source, softmax.dimension), softmax.safe, leaves)

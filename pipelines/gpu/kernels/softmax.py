@@ -14,7 +14,7 @@ from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
 from .rows import SharedRows, row_memory
 
-_LOWEST = float(np.finfo(np.float32).min)
+LOWEST = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
@@ -43,17 +43,20 @@ class SoftmaxKernel:
         row = self.shared.place(work, work.sizes.batch * self.rows)
         for_maximum, for_sum = row_memory(2, source.computed)
         values = row.load(source, row.number * self.shared.length)
-        lowest = _LOWEST if self.safe else -inf
+        lowest = LOWEST if self.safe else -inf
         maximum = row.reduced(values, lowest, arith.maximumf, for_maximum)
         if self.safe:
             maximum = arith.maximumf(maximum, constant_like(maximum, lowest))
         exponentials = [math.exp(arith.subf(value, maximum)) for value in values]
         total = row.reduced(exponentials, 0.0, arith.addf, for_sum)
-        row.store([arith.mulf(each, self._inverse(total)) for each in exponentials], output)
+        inverse = inverse_of_sum(total, safe=self.safe)
+        row.store([arith.mulf(each, inverse) for each in exponentials], output)
 
-    def _inverse(self, total: ir.Value) -> ir.Value:
-        one = constant_like(total, 1.0)
-        if not self.safe:
-            return arith.divf(one, total)
-        zero = constant_like(total, 0.0)
-        return arith.divf(one, arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, total, zero), one, total))
+
+def inverse_of_sum(total: ir.Value, *, safe: bool) -> ir.Value:
+    """1 by a sum of exponentials; where it is `safe` 1 for zero, the sum of none that isn't."""
+    one = constant_like(total, 1.0)
+    if not safe:
+        return arith.divf(one, total)
+    zero = constant_like(total, 0.0)
+    return arith.divf(one, arith.select(arith.cmpf(arith.CmpFPredicate.OEQ, total, zero), one, total))

@@ -100,6 +100,44 @@ def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(
         np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(33))
 
 
+class Classes(nn.Module):
+    """Softmax of the channels of an image that leaves the program, and of one that a convolution reads."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.last = (nn.Conv2d(channels, channels, 1, bias=False) for _ in range(2))
+        for convolution in (self.first, self.last):
+            nn.init.dirac_(convolution.weight)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        classes = self.first(x)
+        return torch.softmax(2 * classes, 1), self.last(torch.softmax(classes, 1))
+
+
+@pytest.mark.parametrize("size", [(21, 12), *wide([(32, 7), (19, 9)])])
+def test_channels_are_rows_or_columns(size: tuple[int, int], gpu_target: str, gpu_device: str) -> None:
+    """Of so many channels of images of so many columns."""
+    channels, width = size
+    model = Classes(channels).eval()
+    # Multiples of 2^-4, which matrix units multiply exactly.
+    x = np.random.default_rng(0).integers(-40, 40, (2, channels, 6, width)).astype(np.float32) / 16
+    compiled = compile(iree.winograd.import_torch(model, torch.from_numpy(x)), target=gpu_target, strict=True)
+    pixels = 6 * width
+    # Channels of the image that leaves the program are columns, in its own order.
+    for name in (f"winograd_softmax_{pixels}x{channels}", f"winograd_column_softmax_2x{channels}x{pixels}"):
+        assert name.encode() in bytes(compiled)
+    assert b"_reduction_" not in bytes(compiled)
+    for result, given in zip(iree.winograd.load(compiled, gpu_device)(x), (2 * x, x), strict=True):
+        exact = np.moveaxis(exact_softmax(np.moveaxis(given, 1, -1)), -1, 1)
+        # Filters that read one channel round what they read twice on matrix units.
+        np.testing.assert_allclose(
+            np.asarray(result),
+            exact,
+            rtol=softmax_bound(channels) + 2 * UNIT_ROUNDOFF,
+            atol=2 * UNIT_ROUNDOFF,
+        )
+
+
 class Ordered(nn.Module):
     """Layer normalization of rows that are windows behind it, and of those that were patches before."""
 
