@@ -36,7 +36,7 @@ RUNS: Mapping[str, Run] = {
         "amd.between --output benchmarks/results/amd-between.json`; on 2026-11-28 concatenations, and "
         "`--operations "
         "'attention of eight heads' 'attention of one head' "
-        "--targets gfx90a gfx942 gfx950 gfx1100 radv:navi31 radv:gfx1201",
+        "--targets gfx90a gfx942 gfx950 gfx1100 radv:navi31 radv:gfx1201`, then the latter for all of `radv:",
     ),
     "amd-blocks.json": Run(
         "2026-11-28",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -186,6 +186,20 @@ class Rows:
             (schedule.keys, quads),
             schedule.threads,
         )
+
+    def parts_of_channels(self, count: int) -> list[Rows]:
+        """So many parts of each row's quads, all as long."""
+        quads = self.extents[1] // count
+        elements = quads * QUAD
+        return [
+            replace(
+                self,
+                origin=self.origin + part * elements * self.strides[1],
+                length=min(elements, self.length - part * elements),
+                extents=(self.extents[0], quads),
+            )
+            for part in range(count)
+        ]
 
     @property
     def loads(self) -> int:

@@ -78,6 +78,9 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
     shares_queries: bool = True
     """Whether they are in shared memory. Otherwise threads read them where they are, for each block of keys:
     memory is left for more workgroups, and moves fewer bytes for a product."""
+    stage_parts: int = 1
+    """Of a block's keys, by their channels, and of its values, by keys, that are in shared memory one after
+    the other: the smaller they are, the more memory is left for workgroups, which wait more often."""
 
     @property
     def queries(self) -> int:
@@ -89,7 +92,7 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
 
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
         of_row = self.across + 1 + (self.channel_row(problem) if self.shares_queries else 0)
-        quads = self.rows * of_row + self.keys * self.stage_row(problem)
+        quads = self.rows * of_row + self.stage_quads(problem)
         return (quads * QUAD + self.rows * self.across) * F32.bytes
 
     def channel_row(self, problem: AttentionProblem) -> int:
@@ -108,9 +111,28 @@ class MultiplyAddAttentionSchedule(AttentionSchedule):
         staged = self.keys * (channels + results * self.across)
         return self.threads * (of_scores + of_mixtures) + staged
 
+    def key_row(self, problem: AttentionProblem) -> int:
+        """As `channel_row`, of a part of keys."""
+        return ceil_div(self.channel_row(problem) - 1, self.stage_parts) + 1
+
+    def value_row(self, problem: AttentionProblem) -> int:
+        """The same of values."""
+        return self.result_quads(problem) * self.across
+
     def stage_row(self, problem: AttentionProblem) -> int:
+        """The same of keys or of values where these aren't in parts, and have the same rows in turn."""
+        return max(self.key_row(problem), self.value_row(problem))
+
+    def stage_quads(self, problem: AttentionProblem) -> int:
         """Of keys, or of values, which take the same memory in turn."""
-        return max(self.channel_row(problem), self.result_quads(problem) * self.across)
+        if self.stage_parts == 1:
+            return self.keys * self.stage_row(problem)
+        values = self.keys // self.stage_parts * self.value_row(problem)
+        return max(self.keys * self.key_row(problem), values)
+
+    def has_parts(self, problem: AttentionProblem) -> bool:
+        """Whether channels are in parts of whole quads, all as long."""
+        return (self.channel_row(problem) - 1) % self.stage_parts == 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA
@@ -31,6 +33,9 @@ MULTIPROCESSORS = 132
 _WORKGROUPS = 2 * MULTIPROCESSORS
 """Two for each of them."""
 _ROWS_ON_CDNA = (64, 32, 16)
+_LLVMS_WAVE_ON_RDNA, _MESAS_WAVE = 32, 64
+"""Threads, of workgroups of as many at least."""
+_STAGE_PARTS = (1, 2, 4)
 
 
 def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> AttentionSchedule | None:
@@ -48,6 +53,8 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     if family is not None and family.is_cdna:
         return _on_cdna(problem, target, family)
     by_multiply_adds = [MultiplyAddAttentionSchedule(rows) for rows in _ROWS]
+    if family is not None:
+        by_multiply_adds = [_of_two_waves(each, problem, target, family) for each in by_multiply_adds]
     # Fewer queries where these would leave multiprocessors idle.
     candidates += [each for each in by_multiply_adds[:-1] if each.workgroups(problem) >= _WORKGROUPS]
     candidates += [by_multiply_adds[-1]]
@@ -107,7 +114,7 @@ def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) ->
 
     def preference(schedule: MultiplyAddAttentionSchedule) -> tuple[float, bool]:
         most = ceil_div(schedule.workgroups(problem), chip.compute_units) * schedule.moved_quads(problem)
-        kept = 1.0 if waves_on_cdna(schedule, problem, family) >= 2 else FEW_WAVES
+        kept = 1.0 if waves_by_sharing(schedule, problem, family) >= 2 else FEW_WAVES
         return most / kept, not schedule.shares_queries
 
     candidates = (
@@ -119,10 +126,26 @@ def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) ->
     return min(fitting, key=preference, default=None)
 
 
-def waves_on_cdna(schedule: AttentionSchedule, problem: AttentionProblem, family: AmdFamily) -> int:
-    """Those of a SIMD for whose workgroups its compute unit has shared memory."""
+def _of_two_waves(
+    schedule: MultiplyAddAttentionSchedule, problem: AttentionProblem, target: GpuTarget, family: AmdFamily
+) -> MultiplyAddAttentionSchedule:
+    """The schedule on RDNA, its keys and values in as few parts as leave a SIMD two waves."""
+    threads = _LLVMS_WAVE_ON_RDNA if target.orders_steps else _MESAS_WAVE
+    parts = (replace(schedule, stage_parts=each) for each in _STAGE_PARTS)
+    fitting = (
+        each
+        for each in parts
+        if each.has_parts(problem) and waves_by_sharing(each, problem, family, threads) >= 2
+    )
+    return next(fitting, schedule)
+
+
+def waves_by_sharing(
+    schedule: AttentionSchedule, problem: AttentionProblem, family: AmdFamily, threads: int = MFMA.threads
+) -> int:
+    """Those of so many threads of a SIMD for whose workgroups its compute unit has shared memory."""
     workgroups = family.shared_memory_bytes // schedule.shared_memory_bytes(problem)
-    return workgroups * ceil_div(schedule.threads, MFMA.threads) // family.simds
+    return workgroups * ceil_div(schedule.threads, threads) // family.simds
 
 
 def _fits(schedule: AttentionSchedule, problem: AttentionProblem, target: GpuTarget) -> bool:

@@ -17,10 +17,10 @@ from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.gpu import attention_lowering
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
-from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_on_cdna
+from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_by_sharing
 from iree.winograd.pipelines.machines.amd import amd_chip, amd_family
 from torch import nn
-from wide import wide
+from wide import wide, wide_combinations
 
 CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 3, 64, 7), (9, 8, 130, 16)])]
 """Images, heads, tokens, channels of a head."""
@@ -83,12 +83,30 @@ def test_projections_of_the_same_rows_are_one_product(
         assert (np.abs(np.asarray(result) - expected) <= bound).all()
 
 
-@pytest.mark.parametrize("channels", [96, *wide([90])])
-def test_queries_that_are_read_where_they_are(
-    channels: int, gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+_READ_IN_PLACE = MultiplyAddAttentionSchedule(16, shares_queries=False)
+_TWO_PARTS, _FOUR_PARTS = (MultiplyAddAttentionSchedule(16, stage_parts=each) for each in (2, 4))
+_IN_PLACE_IN_PARTS = MultiplyAddAttentionSchedule(32, shares_queries=False, stage_parts=2)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "channels"),
+    [
+        (_READ_IN_PLACE, 96),
+        (_FOUR_PARTS, 96),
+        # No quads.
+        (_TWO_PARTS, 94),
+        *wide_combinations([(_READ_IN_PLACE, 90), (_FOUR_PARTS, 127), (_IN_PLACE_IN_PARTS, 96)]),
+    ],
+    ids=str,
+)
+def test_schedules_of_amd(
+    schedule: MultiplyAddAttentionSchedule,
+    channels: int,
+    gpu_target: str,
+    gpu_device: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As on CDNA, where others leave a SIMD no room for a second wave: 90 channels are no quads."""
-    schedule = MultiplyAddAttentionSchedule(16, shares_queries=False)
+    """Those for which others leave a SIMD no room for a second wave."""
     of_problems = Mock(return_value=schedule)
     monkeypatch.setattr(attention_lowering, "attention_schedule", of_problems)
     x = np.random.default_rng(0).standard_normal((1, 77, 3 * 2 * channels), np.float32)
@@ -101,15 +119,27 @@ def test_queries_that_are_read_where_they_are(
     assert (np.abs(result - expected) <= bound).all()
 
 
+@pytest.mark.parametrize("channels", [8, 40, 80, 128])
+@pytest.mark.parametrize("tokens", [256, 8192])
+@pytest.mark.parametrize("architecture", ["rdna2", "rdna3", "rdna4"])
+def test_attention_leaves_simds_two_waves_on_rdna(architecture: str, tokens: int, channels: int) -> None:
+    family = amd_family(architecture)
+    assert family is not None
+    target = GpuTarget(1024, 48 << 10, architecture=architecture)
+    schedule = attention_schedule(problem := _of_tokens(2, tokens, channels), target)
+    assert schedule is not None and schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
+    assert waves_by_sharing(schedule, problem, family) >= 2
+
+
 @pytest.mark.parametrize("channels", [8, 40, 64, 100, 128])
 @pytest.mark.parametrize("architecture", ["gfx908", "gfx90a", "gfx942", "gfx950"])
-def test_attention_leaves_simds_two_waves_on_cdna(architecture: str, channels: int) -> None:
+def test_attention_leaves_simds_two_waves_by_sharing(architecture: str, channels: int) -> None:
     """Where there are queries for as many: four threads have one."""
     family, chip = amd_family(architecture), amd_chip(architecture)
     assert family is not None and chip is not None
     tokens = 4 * chip.compute_units * family.simds * 2 * 64 // 4
     schedule = attention_schedule(problem := _of_tokens(1, tokens, channels), _amd(architecture))
-    assert schedule is not None and waves_on_cdna(schedule, problem, family) >= 2
+    assert schedule is not None and waves_by_sharing(schedule, problem, family) >= 2
     # Of few queries each compute unit has at most one workgroup, whatever it has room for.
     few = attention_schedule(_of_tokens(1, 64, channels), _amd(architecture))
     assert few is not None and few.queries == 16
