@@ -75,7 +75,8 @@ def reason_of(ours: CallTimes, torchs: CallTimes) -> str | None:
 
 
 def _timed(function: Callable[..., Any], arguments: Sequence[torch.Tensor]) -> CallTimes:
-    device = arguments[0].device
+    # Some numbers may be on the host.
+    device = next(each.device for each in arguments if each.device.type == "cuda")
     torch.cuda.synchronize(device)
     begin = time.perf_counter()
     for _ in range(_CALLS):
