@@ -222,20 +222,20 @@ def predicted_gradient_error(
     *,
     tile_block: int | None = None,
     matrix_products: int = 0,
-    keeps_operands: bool = False,
+    exact_products: bool = False,
 ) -> float:
     """`predicted_error` of the gradient of a filter by F(m, p) in float32: of products summed over `tiles`.
 
     They are summed in blocks of `tile_block`, all in one block by default, or as `Accumulation` says of
-    `matrix_products`, of numbers that rounding doesn't change if it `keeps_operands`. The gradients of
-    outputs, which are the filter of this algorithm, are transformed in float32 as well.
+    `matrix_products` and `exact_products`. The gradients of outputs, which are the filter of this algorithm,
+    are transformed in float32 as well.
 
     Raises ValueError for sizes below one and ranks that differ.
     """
     if len(m) != len(p):
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [gradient_transforms(tile, part) for tile, part in zip(m, p, strict=True)]
-    accumulation = Accumulation(tiles, tile_block, matrix_products, exact_products=keeps_operands)
+    accumulation = Accumulation(tiles, tile_block, matrix_products, exact_products=exact_products)
     return predicted_error_of(found, accumulation, exact_filter=False)
 
 

@@ -284,7 +284,12 @@ def _cached_gradient_error(
     keeps_operands: bool,
 ) -> float:
     return predicted_gradient_error(
-        m, p, tiles, tile_block=tile_block, matrix_products=matrix_products, keeps_operands=keeps_operands
+        m,
+        p,
+        tiles,
+        tile_block=tile_block,
+        matrix_products=matrix_products,
+        exact_products=keeps_operands and matrix_products == 1,
     )
 
 

@@ -14,13 +14,20 @@ from agreement import expect_within
 from convolution_program import compile_rewritten
 from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.algebra.numerics import predicted_gradient_error
 from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import HALF_GRADIENT_BLOCKS, schedules
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.weight_gradient import STAGE_TILES, HalfWeightGradientSchedule
+from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
+    STAGE_TILES,
+    HalfWeightGradientSchedule,
+    MatrixWeightGradientSchedule,
+)
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
+from iree.winograd.pipelines.selection.prediction import algorithm_error
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import AMPERE
@@ -120,12 +127,15 @@ def test_sums_are_kept_in_registers(block: tuple[int, ...], architecture: str, t
     assert not any(spilled_bytes(tmp_path, architecture).values())
 
 
-def of_operands(types: str) -> WeightGradientShape:
-    problem = ConvolutionProblem.parse(
+def problem(types: str) -> ConvolutionProblem:
+    return ConvolutionProblem.parse(
         "weight gradient of 32x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 "
         f"padding 1x1 1x1 groups 1 {types}"
     )
-    return WeightGradientShape.decomposed(problem, decompose((3, 3), (1, 1), part_size=(1, 1)))
+
+
+def of_operands(types: str) -> WeightGradientShape:
+    return WeightGradientShape.decomposed(problem(types), decompose((3, 3), (1, 1), part_size=(1, 1)))
 
 
 @pytest.mark.parametrize(
@@ -140,3 +150,17 @@ def test_only_what_is_of_half_precision_is_multiplied_in_it(types: str, multipli
         isinstance(each, HalfWeightGradientSchedule)
         for each in schedules(of_operands(types), GpuTarget(1024, 65536), default_gpu_machine("sm_80"))
     )
+
+
+def test_only_products_of_half_precision_are_exact() -> None:
+    """Others are of numbers that are split, whose low parts are rounded, whatever is known of them."""
+    of_halves, direct = problem("f32, operands of f16"), Algorithm((1, 1), (1, 1))
+    split = MatrixWeightGradientSchedule(64, 64, 8 * STAGE_TILES)
+    half = HalfWeightGradientSchedule(64, 64, 8 * STAGE_TILES)
+    tiles = 32 * 56 * 56
+    assert algorithm_error(of_halves, direct, split) == predicted_gradient_error(
+        (1, 1), (1, 1), tiles, tile_block=STAGE_TILES, matrix_products=3
+    )
+    assert algorithm_error(of_halves, direct, half) < algorithm_error(of_halves, direct, split)
+    # Of others they would be rounded.
+    assert algorithm_error(problem("f32"), direct, half) > 2.0**-13
