@@ -90,6 +90,8 @@ class Accumulation:
     """What transformed filters alone are rounded to."""
     exact_products: bool = False
     """Whether the one product is of numbers that rounding doesn't change."""
+    left_out_type: str | None = None
+    """The type that rounding to leaves a rest of both factors, whose product is left out; None for none."""
 
     def __post_init__(self) -> None:
         if self.terms < 1:
@@ -103,6 +105,9 @@ class Accumulation:
     def product_variance(self) -> float:
         """Of a product before it is summed, in roundings of the type of sums, beside that of itself."""
         factors = (self.operand_type, self.filter_type or self.operand_type)
+        if self.left_out_type is not None:
+            rest = _unit_roundoff(self.left_out_type)
+            return (_RMS_ROUNDING * rest**2 / UNIT_ROUNDOFF["float32"]) ** 2
         if factors == (None, None):
             return 0.0 if self.exact_products else _PRODUCT_VARIANCES[self.matrix_products]
         return sum((_unit_roundoff(each) / UNIT_ROUNDOFF["float32"]) ** 2 for each in factors if each)
@@ -187,6 +192,7 @@ def predicted_error(
     result_type: str | None = None,
     exact_filter: bool = True,
     exact_products: bool = False,
+    left_out_type: str | None = None,
 ) -> float:
     """The expected relative error, in the 1-norm, of a layer of tiles F(m, p) with `m` and `p` per dimension.
 
@@ -194,7 +200,8 @@ def predicted_error(
     block by default, or as `Accumulation` says of `matrix_products`, whether they are `joined`, and of what
     transformed operands are rounded to, their `operand_type`, or filters alone, their `filter_type`. Results
     are rounded to `result_type`, if to any. With `exact_products` the operands of one matrix product are of
-    half precision as they are. Without an `exact_filter` its transform is rounded after each operation, as
+    half precision as they are. With a `left_out_type` the product of what rounding to it leaves of both
+    operands is left out. Without an `exact_filter` its transform is rounded after each operation, as
     one that is known only at run time. The largest error of n outputs is about sqrt(pi ln n) times the mean
     error. m = p = (1, ..., 1) with one view per filter tap is the direct convolution.
 
@@ -204,7 +211,14 @@ def predicted_error(
         raise ValueError(f"m = {tuple(m)} and p = {tuple(p)} must have the same rank")
     found = [transforms(tile, part) for tile, part in zip(m, p, strict=True)]
     accumulation = Accumulation(
-        channels * views, reduction_block, matrix_products, joined, operand_type, filter_type, exact_products
+        channels * views,
+        reduction_block,
+        matrix_products,
+        joined,
+        operand_type,
+        filter_type,
+        exact_products,
+        left_out_type,
     )
     error = predicted_error_of(found, accumulation, data_type, exact_filter=exact_filter)
     return error if result_type is None else hypot(error, rounding_error(result_type))

@@ -58,6 +58,11 @@ class Schedule:
         """The type that both operands are rounded to before they are multiplied; None where they aren't."""
         return None
 
+    @property
+    def left_out_type(self) -> str | None:
+        """The type of which both operands have a rest, whose product is left out; None for none."""
+        return None
+
     def rounded_type(self, exact_type: str | None) -> str | None:
         """`multiplied_type`, None for operands whose numbers are all of that type."""
         return None if self.multiplied_type == exact_type else self.multiplied_type

@@ -251,6 +251,7 @@ def algorithm_error(
     decomposition = algorithm.decompose(problem)
     matrix_products = 0 if schedule is None else schedule.matrix_products
     rounded = None if schedule is None else schedule.rounded_type(problem.exact_type)
+    left_out = None if schedule is None else schedule.left_out_type
     if isinstance(problem, WeightGradientProblem):
         tiles = (problem.batch or 1) * prod(decomposition.tiles(problem.output_size))
         block = None if schedule is None else schedule.block_of_sum(tiles)
@@ -271,6 +272,7 @@ def algorithm_error(
         None if rounded is None else _OPERAND_TYPES[rounded],
         not problem.runtime_filter,
         schedule is not None and _keeps_operands(problem, algorithm, schedule),
+        None if left_out is None else _OPERAND_TYPES[left_out],
     )
 
 
@@ -305,6 +307,7 @@ def _cached_error(
     operand_type: str | None,
     exact_filter: bool,
     keeps_operands: bool,
+    left_out_type: str | None,
 ) -> float:
     return predicted_error(
         m,
@@ -317,4 +320,5 @@ def _cached_error(
         operand_type=operand_type,
         exact_filter=exact_filter,
         exact_products=keeps_operands and matrix_products == 1,
+        left_out_type=left_out_type,
     )

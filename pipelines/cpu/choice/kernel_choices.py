@@ -17,9 +17,14 @@ from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    Bf16MatrixUnitSchedule,
+    F16MatrixUnitSchedule,
+    MatrixUnitSchedule,
+)
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule, images_are_far
+from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
@@ -142,16 +147,27 @@ def _with_shorter_sums(schedule: WinogradSchedule) -> WinogradSchedule | None:
     return replace(schedule, reduction_block=SHORTEST_BLOCK)
 
 
-def _on_matrix_unit(kind: type[MatrixUnitSchedule | Bf16MatrixUnitSchedule]) -> KernelChoice:
+def _on_matrix_unit(
+    kind: type[MatrixUnitSchedule | Bf16MatrixUnitSchedule | F16MatrixUnitSchedule],
+    is_for: Callable[[ConvolutionShape], bool] = lambda shape: True,
+) -> KernelChoice:
+    def schedules(shape: ConvolutionShape, target: CpuTarget, threads: int) -> Iterable[CpuSchedule]:
+        return matrix_unit_schedules(shape, target, threads, kind) if is_for(shape) else ()
+
     return KernelChoice(
-        lambda shape, target, machine, threads: matrix_unit_schedules(shape, target, threads, kind),
-        lambda shape, target, threads, default: matrix_unit_schedules(shape, target, threads, kind),
+        lambda shape, target, machine, threads: schedules(shape, target, threads),
+        lambda shape, target, threads, default: schedules(shape, target, threads),
         _of_convolution(
             lambda shape, schedule, target, machine, threads: matrix_unit_seconds(
                 shape, schedule, machine, threads
             )
         ),
     )
+
+
+def _is_in_f16(shape: ConvolutionShape) -> bool:
+    """Whether operands are f16, which two parts of bf16 hold."""
+    return shape.exact_type == F16.name
 
 
 def _bf16_vector_schedules(
@@ -175,6 +191,7 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
         DirectSchedule: KernelChoice(direct_defaults, direct_schedules, _of_convolution(direct_seconds)),
         MatrixUnitSchedule: _on_matrix_unit(MatrixUnitSchedule),
         Bf16MatrixUnitSchedule: _on_matrix_unit(Bf16MatrixUnitSchedule),
+        F16MatrixUnitSchedule: _on_matrix_unit(F16MatrixUnitSchedule, _is_in_f16),
         Bf16VectorSchedule: KernelChoice(
             _bf16_vector_schedules,
             lambda shape, target, threads, default: matrix_unit_schedules(

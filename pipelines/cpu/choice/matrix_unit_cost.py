@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_ROWS
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import F16MatrixUnitSchedule, MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.tiled import TileSchedule, split_chunks
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -14,6 +15,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .product_cost import filter_seconds
 from .rates import (
     COPIED_PIXEL_CYCLES,
+    F16_TILE_EFFICIENCY,
     GRANITE_TILE_EFFICIENCY,
     PERMISSION_SECONDS,
     SPLIT_FILTER_CYCLES,
@@ -29,7 +31,7 @@ from .workers import Workers, complete
 def matrix_unit_seconds(
     shape: ConvolutionShape, schedule: TileSchedule, machine: CpuMachine, threads: int
 ) -> Mapping[str, float]:
-    """Seconds of the stages of `MatrixUnitKernel`, and of `Bf16MatrixUnitKernel`.
+    """Seconds of the stages of `MatrixUnitKernel`, and of `HalfMatrixUnitKernel`.
 
         products = register blocks * tiles of the reduction * max(6 * tiles of sums * tile_pixels,
                    1.3 * rows of tiles that are loaded) cycles / efficiency
@@ -38,7 +40,7 @@ def matrix_unit_seconds(
 
     where a tile of the reduction, or a chunk, is 32 channels of a tap. Sums go through memory, hence twice.
     Fetching filters ahead is no gain: it keeps tiles waiting. Of bf16 there is one product in place of six,
-    filters are packed beforehand, and a chunk is copied in 12 cycles.
+    of f16 three, filters are packed beforehand, and a chunk is copied in 12 cycles.
     """
     shape = in_lines(shape)
     work = TiledWork(shape, schedule)
@@ -51,12 +53,13 @@ def matrix_unit_seconds(
     row_loads, filter_loads = (_changes(parts) for parts in zip(*part_products, strict=True))
     loaded = row_loads * block.row_tiles * block.tile_rows
     loaded += filter_loads * block.channel_tiles * TILE_ROWS
-    efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else TILE_EFFICIENCY
+    efficiency = F16_TILE_EFFICIENCY if isinstance(schedule, F16MatrixUnitSchedule) else TILE_EFFICIENCY
+    efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else efficiency
     per_step = max(multiplied, TILE_ROW_CYCLES * loaded) / efficiency
     products = workers.load * channel_blocks * register_blocks * steps * per_step * cycle
     filter_rows = channel_blocks * steps * TILE_ROWS * schedule.channel_tiles
     split_cycles = COPIED_PIXEL_CYCLES * elements * chunks
-    if len(part_products) > 1:
+    if isinstance(schedule, MatrixUnitSchedule):
         split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
     outputs = channel_blocks * register_blocks * block.row_tiles * block.tile_rows * schedule.channel_tiles
     stages = {

@@ -13,7 +13,11 @@ from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, in_lines
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    Bf16MatrixUnitSchedule,
+    F16MatrixUnitSchedule,
+    MatrixUnitSchedule,
+)
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
@@ -26,7 +30,9 @@ MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
 
-AnyTileSchedule: TypeAlias = MatrixUnitSchedule | Bf16MatrixUnitSchedule | Bf16VectorSchedule
+AnyTileSchedule: TypeAlias = (
+    MatrixUnitSchedule | Bf16MatrixUnitSchedule | F16MatrixUnitSchedule | Bf16VectorSchedule
+)
 
 
 def matrix_unit_schedules(

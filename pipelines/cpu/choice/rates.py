@@ -62,7 +62,7 @@ STAGED_BYTES_PER_CYCLE = 18.0
 SPLIT_PIXEL_CYCLES = 33.0
 """Of splitting 32 channels of an element of an image, which come from L2 or further, for a matrix unit."""
 COPIED_PIXEL_CYCLES = 12.0
-"""The same of copying them as bf16."""
+"""The same of copying them as bf16, or as two parts of it each, those of f16."""
 SPLIT_FILTER_CYCLES = 9.0
 """The same of filters that were fetched ahead."""
 TILE_ROW_CYCLES = 1.3
@@ -70,6 +70,8 @@ TILE_ROW_CYCLES = 1.3
 TILE_EFFICIENCY = 0.36
 """The part of a matrix unit's peak rate, a row of a tile each cycle, that its kernel reaches in networks on
 Emerald Rapids, whose threads share cores with others': with zeros it would reach nearly all of it."""
+F16_TILE_EFFICIENCY = 0.5
+"""The same of numbers of f16, for which a loaded tile is multiplied more often than for those of bf16."""
 GRANITE_TILE_EFFICIENCY = 0.52
 """The same on a core of Granite Rapids."""
 PERMISSION_SECONDS = 2e-7

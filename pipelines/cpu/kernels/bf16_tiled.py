@@ -7,7 +7,7 @@ from math import prod
 from typing import Generic, TypeVar
 
 import numpy as np
-from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits
+from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import memref
 from iree.winograd.passes.match.constants import Array
@@ -26,7 +26,7 @@ from iree.winograd.pipelines.cpu.schedules.tiled import (
 )
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16, PARTS
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .staged_rows import MergedRow, RoundedRow
@@ -48,9 +48,10 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
 
     @property
     def packed_filter_shape(self) -> tuple[int, ...]:
-        """channel blocks x (taps, row-major, times chunks of 32 channels) x tiles x 16 pairs of input
-        channels x 16 output channels; a pair of bf16 has the place of an f32."""
-        return (self.blocks.count, self._steps, self.schedule.channel_tiles, TILE_ROWS, TILE_LANES)
+        """channel blocks x (taps, row-major, times chunks of 32 channels) x (parts times tiles) x 16 pairs of
+        input channels x 16 output channels; a pair of bf16 has the place of an f32."""
+        tiles = self.schedule.parts * self.schedule.channel_tiles
+        return (self.blocks.count, self._steps, tiles, TILE_ROWS, TILE_LANES)
 
     @property
     def _merged(self) -> int:
@@ -65,20 +66,23 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         """Filters of f32, 1 x (views times input channels) x output channels, as `packed_filter_shape`."""
         shape, blocks = self.shape, self.blocks
         by_view = weights.reshape(len(self.view_order), shape.input_channels, -1)[self.view_order]
-        by_tap = by_view.reshape(self._taps, self._merged * shape.input_channels, -1)
-        padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, by_tap.shape[-1]), np.uint16)
-        padded[:, : by_tap.shape[1]] = bf16_bits(by_tap)
-        pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
-        joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
+        rest = by_view.reshape(self._taps, self._merged * shape.input_channels, -1).astype(np.float32)
         packed = np.zeros(self.packed_filter_shape, np.uint32)
-        for number, block in enumerate(packed):
-            first = blocks.first(Index(number)).known
-            assert first is not None
-            own = joined[..., first : first + blocks.size]
-            for tile in range(self.schedule.channel_tiles):
-                # Lanes past the last channel stay zero.
-                lanes = own[..., tile * TILE_LANES : (tile + 1) * TILE_LANES]
-                block[:, tile, :, : lanes.shape[-1]] = lanes
+        for part in range(self.schedule.parts):
+            bits = bf16_bits(rest)
+            rest = rest - bf16_numbers(bits)
+            padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, rest.shape[-1]), np.uint16)
+            padded[:, : rest.shape[1]] = bits
+            pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
+            joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
+            for number, block in enumerate(packed):
+                first = blocks.first(Index(number)).known
+                assert first is not None
+                own = joined[..., first : first + blocks.size]
+                for tile in range(self.schedule.channel_tiles):
+                    # Lanes past the last channel stay zero.
+                    lanes = own[..., tile * TILE_LANES : (tile + 1) * TILE_LANES]
+                    block[:, part * self.schedule.channel_tiles + tile, :, : lanes.shape[-1]] = lanes
         return packed.view(np.float32)
 
     def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index) -> None:
@@ -86,7 +90,8 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         of channels."""
         if self.blocks.count == 1:
             return
-        lines = ceil_div(self.schedule.channel_tiles * TILE_BYTES // CACHE_LINE_BYTES, self._register_blocks)
+        tiles = self.schedule.parts * self.schedule.channel_tiles
+        lines = ceil_div(tiles * TILE_BYTES // CACHE_LINE_BYTES, self._register_blocks)
         floats = CACHE_LINE_BYTES // filters.number.bytes
         following = filters.offset([placed.channel_block + 1, 0, 0, 0, 0])
         place = following + placed.number * (lines * floats)
@@ -102,7 +107,8 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
 
     def _reads_in_place(self, image: Buffer) -> bool:
         """Whether the image itself is multiplied."""
-        return image.number.name == BF16.name and self._takes_channels and not self.shape.pads
+        multiplied = self.schedule.multiplied_type == BF16.name == image.number.name
+        return multiplied and self._takes_channels and not self.shape.pads
 
     @property
     def _takes_channels(self) -> bool:
@@ -122,29 +128,35 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         return _tiled(address_of(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
-        """A copy of the input of a workgroup: rows x chunks of channels x columns x 32 channels, or, where
-        taps are merged, rows x elements of a row, side by side."""
+        """A copy of the input of a workgroup: rows x chunks of channels x parts x columns x 32 channels, or,
+        where taps are merged, rows x parts x elements of a row, side by side."""
         shape = self.shape
         columns = split_columns(shape, self.schedule.pixel_block)
         rows = split_rows(shape, self.schedule.row_block)
-        extents: tuple[int, ...] = (rows, self._chunks, columns, TILE_CHANNELS)
+        parts = self.schedule.parts
+        extents: tuple[int, ...] = (rows, self._chunks, parts, columns, TILE_CHANNELS)
         if self._merged > 1:
-            extents = (rows, self.schedule.merged_row(shape))
+            extents = (rows, parts, self.schedule.merged_row(shape))
         memory = ScratchMemory.of(extents, BF16.type, "staged_input")
         # What is bf16 is copied bit by bit.
-        numbers = {} if image.number.name == BF16.name else self.target.numbers
-        image, staged = image.with_numbers(numbers), memory.buffer.with_numbers(numbers)
+        numbers = {} if parts == 1 and image.number.name == BF16.name else self.target.numbers
+        image = image.with_numbers(numbers)
+        staged = [memory.buffer.with_numbers(numbers)]
+        if parts > 1:
+            staged = [memory.buffer.with_numbers({BF16.name: part}) for part in PARTS]
         kind = MergedRow if self._merged > 1 else RoundedRow
         self._stage_rows(image, outputs, lambda row: kind(shape, image, staged, row))
+        strides = [staged[0].known_stride(dimension) for dimension in range(len(extents) - 1)]
         if self._merged > 1:
-            return _tiled(memory.address, staged.known_stride(0), shape.input_channels, TILE_CHANNELS)
-        first, second, third = (staged.known_stride(dimension) for dimension in range(3))
-        return _tiled(memory.address, first, third, second)
+            row, part = strides
+            return _tiled(memory.address, row, shape.input_channels, TILE_CHANNELS, part)
+        row, chunk, part, column = strides
+        return _tiled(memory.address, row, column, chunk, part)
 
 
-def _tiled(address: Index, row: int, column: int, chunk: int) -> TiledInput:
+def _tiled(address: Index, row: int, column: int, chunk: int, part: int = 0) -> TiledInput:
     """Input of bf16, of distances in elements."""
-    return TiledInput(address, row * BF16.bytes, column * BF16.bytes, chunk * BF16.bytes)
+    return TiledInput(address, *(each * BF16.bytes for each in (row, column, chunk, part)))
 
 
 def address_of(buffer: Buffer) -> Index:

@@ -18,10 +18,10 @@ from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 if TYPE_CHECKING:
-    from .bf16_matrix_unit import Bf16MatrixUnitKernel
     from .bf16_vectors import Bf16VectorKernel
     from .depthwise import DepthwiseKernel
     from .direct import DirectKernel
+    from .half_matrix_unit import HalfMatrixUnitKernel
     from .matrix_unit import MatrixUnitKernel
     from .winograd import WinogradKernel
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         | DirectKernel
         | DepthwiseKernel
         | MatrixUnitKernel
-        | Bf16MatrixUnitKernel
+        | HalfMatrixUnitKernel
         | Bf16VectorKernel
     )
 

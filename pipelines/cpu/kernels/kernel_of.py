@@ -20,16 +20,20 @@ from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import Dept
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.fit import (
     CpuSchedule,
-    bf16_matrix_unit_misfit,
     bf16_vectors_misfit,
     depthwise_misfit,
     depthwise_weight_gradient_misfit,
     direct_misfit,
+    half_matrix_unit_misfit,
     matrix_unit_misfit,
     weight_gradient_misfit,
     winograd_misfit,
 )
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    Bf16MatrixUnitSchedule,
+    F16MatrixUnitSchedule,
+    MatrixUnitSchedule,
+)
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -40,12 +44,12 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradi
 from .filters import pack_filters
 
 if TYPE_CHECKING:
-    from .bf16_matrix_unit import Bf16MatrixUnitKernel
     from .bf16_vectors import Bf16VectorKernel
     from .depthwise import DepthwiseKernel
     from .depthwise_weight_gradient import DepthwiseWeightGradientKernel
     from .direct import DirectKernel
     from .filters import CpuKernel
+    from .half_matrix_unit import HalfMatrixUnitKernel
     from .matrix_unit import MatrixUnitKernel
     from .weight_gradient import WeightGradientKernel
     from .winograd import WinogradKernel
@@ -225,12 +229,12 @@ def _matrix_unit(
     return MatrixUnitKernel(in_lines(shape), schedule, target)
 
 
-def _bf16_matrix_unit(
-    shape: ConvolutionShape, schedule: Bf16MatrixUnitSchedule, target: CpuTarget
-) -> Bf16MatrixUnitKernel:
-    from .bf16_matrix_unit import Bf16MatrixUnitKernel
+def _half_matrix_unit(
+    shape: ConvolutionShape, schedule: Bf16MatrixUnitSchedule | F16MatrixUnitSchedule, target: CpuTarget
+) -> HalfMatrixUnitKernel:
+    from .half_matrix_unit import HalfMatrixUnitKernel
 
-    return Bf16MatrixUnitKernel(in_lines(shape), schedule, target)
+    return HalfMatrixUnitKernel(in_lines(shape), schedule, target)
 
 
 def _bf16_vectors(
@@ -274,12 +278,15 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
         ),
         DirectSchedule: KernelKind(_is_dense, direct_misfit, _direct),
         MatrixUnitSchedule: KernelKind(_suits_matrix_unit, matrix_unit_misfit, _matrix_unit),
-        Bf16MatrixUnitSchedule: KernelKind(
-            _suits_matrix_unit,
-            bf16_matrix_unit_misfit,
-            _bf16_matrix_unit,
-            pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
-            packs_beforehand=True,
+        **dict.fromkeys(
+            (Bf16MatrixUnitSchedule, F16MatrixUnitSchedule),
+            KernelKind(
+                _suits_matrix_unit,
+                half_matrix_unit_misfit,
+                _half_matrix_unit,
+                pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
+                packs_beforehand=True,
+            ),
         ),
         Bf16VectorSchedule: KernelKind(
             _suits_bf16_vectors,

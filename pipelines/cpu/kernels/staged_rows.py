@@ -1,24 +1,30 @@
-"""Rows of an image as numbers of bf16, in the order in which a matrix unit reads them."""
+"""Rows of an image as numbers of bf16, in the order in which a matrix unit reads them.
+
+Memory is that of several parts of each number, or of one: a buffer for each, which rounds to that part.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.matrix_unit import ROW_BYTES, TILE_CHANNELS, TILE_LANES
 from iree.winograd.pipelines.cpu.schedules.tiled import input_step
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
 @dataclass(frozen=True)
 class RoundedRow:
-    """Row `number` of rows x chunks of channels x columns x 32 channels."""
+    """Row `number` of rows x chunks of channels x parts x columns x 32 channels."""
 
     shape: ConvolutionShape
     image: Buffer
-    staged: Buffer
+    staged: Sequence[Buffer]
     number: Index
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
@@ -34,41 +40,55 @@ class RoundedRow:
 
     @property
     def _columns(self) -> int:
-        return self.staged.known_extents[2]
+        return self.staged[0].known_extents[3]
 
     def _copy_pixel(self, source: Index, column: Index) -> None:
         """Copies the channels of a pixel; those past the last one are zeros."""
         whole, rest = divmod(self.shape.input_channels, TILE_CHANNELS)
         lanes = ROW_BYTES // self.image.number.bytes
-        with loop(whole, name="chunk") as chunk:
-            target = self.staged.offset([self.number, chunk, column, 0])
+
+        def copy_chunk(chunk: Index, valid: int) -> None:
             for lane in range(0, TILE_CHANNELS, lanes):
-                value = self.image.load(source + chunk * TILE_CHANNELS + lane, lanes)
-                self.staged.store(value, target + lane)
+                value = self._loaded(source + chunk * TILE_CHANNELS + lane, valid - lane, lanes)
+                for part, staged in enumerate(self.staged):
+                    staged.store(value, staged.offset([self.number, chunk, part, column, lane]))
+
+        with loop(whole, name="chunk") as chunk:
+            copy_chunk(chunk, TILE_CHANNELS)
         if rest:
-            target = self.staged.offset([self.number, whole, column, 0])
-            first = source + whole * TILE_CHANNELS
-            copy_elements(self.image, first, self.staged, target, Index(rest), TILE_LANES)
-            clear_elements(self.staged, target + rest, Index(TILE_CHANNELS - rest), TILE_LANES)
+            copy_chunk(Index(whole), rest)
+
+    def _loaded(self, first: Index, valid: int, lanes: int) -> ir.Value:
+        """So many elements, zeros in place of those that aren't valid."""
+        if valid >= lanes:
+            return self.image.load(first, lanes)
+        if valid <= 0:
+            return splat(0.0, lanes, self.image.computed)
+        return self.image.load_lanes(first, LaneMask.between(0, valid, lanes))
 
     def _clear(self, begin: Index, end: Index) -> None:
-        with loop(self.staged.known_extents[1], name="cleared_chunk") as chunk:
-            first = self.staged.offset([self.number, chunk, begin, 0])
-            clear_elements(self.staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)
+        with loop(self.staged[0].known_extents[1], name="cleared_chunk") as chunk:
+            for part, staged in enumerate(self.staged):
+                first = staged.offset([self.number, chunk, part, begin, 0])
+                clear_elements(staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)
 
 
 @dataclass(frozen=True)
 class MergedRow:
-    """Row `number` of rows x elements of a row, the channels of neighbouring columns side by side."""
+    """Row `number` of rows x parts x elements of a row, the channels of neighbouring columns side by side."""
 
     shape: ConvolutionShape
     image: Buffer
-    staged: Buffer
+    staged: Sequence[Buffer]
     number: Index
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
-        channels, target = self.shape.input_channels, self._target
-        clear_elements(self.staged, target, begin * channels, TILE_LANES)
+        for part, staged in enumerate(self.staged):
+            self._fill(staged, staged.offset([self.number, part, 0]), source, begin, end)
+
+    def _fill(self, staged: Buffer, target: Index, source: Index, begin: Index, end: Index) -> None:
+        channels = self.shape.input_channels
+        clear_elements(staged, target, begin * channels, TILE_LANES)
         stride = self.image.known_stride(-2)
         if stride == channels:
             first, written, count = (
@@ -76,19 +96,17 @@ class MergedRow:
                 target + begin * channels,
                 (end - begin) * channels,
             )
-            copy_elements(self.image, first, self.staged, written, count, TILE_LANES)
+            copy_elements(self.image, first, staged, written, count, TILE_LANES)
         else:
             with loop(end - begin, name="column") as number:
                 column = begin + number
                 written = target + column * channels
                 read = source + column * stride
-                copy_elements(self.image, read, self.staged, written, Index(channels), TILE_LANES)
-        rest = Index(self.staged.known_stride(0)) - end * channels
-        clear_elements(self.staged, target + end * channels, rest, TILE_LANES)
+                copy_elements(self.image, read, staged, written, Index(channels), TILE_LANES)
+        rest = Index(staged.known_stride(1)) - end * channels
+        clear_elements(staged, target + end * channels, rest, TILE_LANES)
 
     def clear(self) -> None:
-        clear_elements(self.staged, self._target, Index(self.staged.known_stride(0)), TILE_LANES)
-
-    @property
-    def _target(self) -> Index:
-        return self.staged.offset([self.number, 0])
+        for part, staged in enumerate(self.staged):
+            target = staged.offset([self.number, part, 0])
+            clear_elements(staged, target, Index(staged.known_stride(1)), TILE_LANES)

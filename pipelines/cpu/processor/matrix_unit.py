@@ -37,6 +37,8 @@ PRODUCTS = ((2, 0), (1, 0), (1, 1), (0, 1), (0, 0), (0, 2))
 2^-20 of the product."""
 ROUNDED_PRODUCTS = ((0, 0),)
 """The same of numbers that are a single bf16 each."""
+F16_PRODUCTS = ((1, 0), (0, 0), (0, 1))
+"""The same of numbers of f16, which two parts hold exactly."""
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Linux's system call, its code ARCH_REQ_XCOMP_PERM, and the number of the tile registers' state."""

@@ -17,7 +17,7 @@ from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
-from .matrix_unit import Bf16MatrixUnitSchedule, MatrixUnitSchedule
+from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
 from .tiled import TileSchedule
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
@@ -27,6 +27,7 @@ CpuSchedule = (
     | DirectSchedule
     | MatrixUnitSchedule
     | Bf16MatrixUnitSchedule
+    | F16MatrixUnitSchedule
     | Bf16VectorSchedule
     | DepthwiseSchedule
     | WeightGradientSchedule
@@ -70,12 +71,12 @@ def matrix_unit_misfit(
     )
 
 
-def bf16_matrix_unit_misfit(
-    schedule: Bf16MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
+def half_matrix_unit_misfit(
+    schedule: Bf16MatrixUnitSchedule | F16MatrixUnitSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
-    """The same of the one that multiplies bf16."""
+    """The same of the one that multiplies half precision."""
     return (
-        _bf16_misfit(shape, target)
+        _packed_misfit(shape, target)
         or _matrix_unit_misfit(schedule, target)
         or _tiles_misfit(schedule, shape, target)
     )
@@ -86,7 +87,7 @@ def bf16_vectors_misfit(
 ) -> Reason | None:
     """The same of the one on vectors of pairs."""
     return (
-        _bf16_misfit(shape, target)
+        _packed_misfit(shape, target)
         or _vectors_misfit(schedule, target)
         or _tiles_misfit(schedule, shape, target)
     )
@@ -157,8 +158,8 @@ def _layout_misfit(shape: ConvolutionShape) -> Reason | None:
     return None
 
 
-def _bf16_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """Why a kernel doesn't multiply bf16, whatever its schedule."""
+def _packed_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
+    """Why a kernel doesn't multiply pairs of bf16, whatever its schedule."""
     if shape.runtime_filter:
         return "filters of bf16 are packed beforehand"
     return _stored_types_misfit(shape, target) or _sizes_misfit(shape)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    F16_PRODUCTS,
     PARTS,
     PRODUCTS,
     ROW_BYTES,
@@ -13,6 +14,8 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     TILE_CHANNELS,
 )
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import direct_workgroup_bytes
@@ -60,3 +63,28 @@ class Bf16MatrixUnitSchedule(Bf16TileSchedule):
     def summed_block(self) -> int:
         """Channels of a tile: these are summed by themselves, and added to those before."""
         return TILE_CHANNELS
+
+
+@dataclass(frozen=True)
+class F16MatrixUnitSchedule(Bf16TileSchedule):
+    """That of the same kernel for numbers of f16, each the sum of two of bf16."""
+
+    kind = "f16-matrix-unit"
+
+    @property
+    def multiplied_type(self) -> str:
+        return F16.name
+
+    @property
+    def part_products(self) -> Sequence[tuple[int, int]]:
+        return F16_PRODUCTS
+
+    @property
+    def left_out_type(self) -> str:
+        """The product of the lower parts is far below what a result of f16 is rounded to."""
+        return BF16.name
+
+    @property
+    def summed_block(self) -> int:
+        """A third of a tile's channels: these are summed three times, and added to those before."""
+        return TILE_CHANNELS // len(F16_PRODUCTS)

@@ -117,10 +117,10 @@ class TileSchedule(Schedule, ABC):
 
 @dataclass(frozen=True)
 class Bf16TileSchedule(TileSchedule, ABC):
-    """That of a kernel for numbers of bf16, to which those of f32 are rounded.
+    """That of a kernel for numbers of half precision, to which those of f32 are rounded.
 
-    The input of a workgroup is read where it is, or lies in the L2 cache between zeros; filters are rounded
-    beforehand.
+    The input of a workgroup is read where it is, or lies in the L2 cache between zeros; filters are rounded,
+    or split into parts, beforehand.
     """
 
     @property
@@ -132,7 +132,7 @@ class Bf16TileSchedule(TileSchedule, ABC):
         return ROUNDED_PRODUCTS
 
     def panel_element_bytes(self, shape: ConvolutionShape) -> int:
-        return BF16.bytes
+        return BF16.bytes * self.parts
 
     def row_taps(self, shape: ConvolutionShape) -> int:
         return shape.kernel_size[-1] // merged_taps(shape)
@@ -147,7 +147,7 @@ class Bf16TileSchedule(TileSchedule, ABC):
         row = columns * split_chunks(shape) * ROW_BYTES
         if merged_taps(shape) > 1:
             row = self.merged_row(shape) * BF16.bytes
-        return split_rows(shape, self.row_block) * row + self._finishing_bytes()
+        return split_rows(shape, self.row_block) * self.parts * row + self._finishing_bytes()
 
     def merged_row(self, shape: ConvolutionShape) -> int:
         """Elements of a row of the input of merged taps, those that fill the last tile included."""

@@ -10,7 +10,7 @@ from math import inf
 
 import numpy as np
 from iree.winograd.dialect.algebra.bf16 import BITS
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.conversions import holds
 from iree.winograd.passes.match.half_precision import KEEPING_HALF
 from iree.winograd.passes.match.navigation import defining_operation
@@ -105,8 +105,37 @@ class RoundedUpperHalf(UpperHalf):
         return ir.Operation.create("llvm.fptrunc", [type_], [computed]).result
 
 
+class LargerPart(Number):
+    """The bf16 nearest to a number, of two as near the larger one: the rest of f16 is one, too.
+
+    Three operations, where the processor's instruction for rounding takes as long as four. What is widened of
+    it is never read. Infinity stays one, its rest is NaN.
+    """
+
+    @property
+    def computed(self) -> Number:
+        return F32
+
+    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+        integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
+        bits = arith.addi(arith.bitcast(integer, computed), _splat(1 << BITS - 1, integer))
+        return arith.bitcast(computed.type, arith.andi(bits, _splat(-(1 << BITS), integer)))
+
+    def narrowed(self, computed: ir.Value) -> ir.Value:
+        return _upper_halves(self.rounded(computed))
+
+
+class SmallerPart(LargerPart):
+    """What the larger part leaves of a number of 16 bits: of f16 with its 11."""
+
+    def narrowed(self, computed: ir.Value) -> ir.Value:
+        return _upper_halves(arith.subf(computed, self.rounded(computed)))
+
+
 BF16 = UpperHalf("bf16")
 ROUNDED_BF16 = RoundedUpperHalf("bf16")
+PARTS = (LargerPart("bf16"), SmallerPart("bf16"))
+"""Of numbers of f16."""
 
 
 def _rounded(number: ir.Value, bits: ir.Value) -> ir.Value:
@@ -128,6 +157,20 @@ def _stored(number: ir.Value) -> ir.Value | None:
         value = definition.operands[0]
     element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
     return value if isinstance(element, ir.BF16Type) else None
+
+
+def _upper_halves(numbers: ir.Value) -> ir.Value:
+    """Those of f32 numbers, as bf16: of a vector by one shuffle."""
+    short = ir.IntegerType.get_signless(BITS)
+    if isinstance(numbers.type, ir.VectorType):
+        (width,) = numbers.type.shape
+        halves = vector.bitcast(ir.VectorType.get([2 * width], short), numbers)
+        upper = vector.shuffle(halves, halves, list(range(1, 2 * width, 2)))
+    else:
+        integer = ir.IntegerType.get_signless(2 * BITS)
+        bits = arith.bitcast(integer, numbers)
+        upper = arith.trunci(short, arith.shrui(bits, _splat(BITS, integer)))
+    return arith.bitcast(with_element(numbers.type, ir.BF16Type.get()), upper)
 
 
 def _is_upper_half(number: ir.Value) -> bool:

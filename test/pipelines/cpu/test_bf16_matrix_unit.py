@@ -1,8 +1,9 @@
-"""The kernel of bf16 on the matrix unit: right on it, and on vectors where a process may not use it."""
+"""The kernel of half precision on the matrix unit: right on it, and on vectors where it may not be used."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -20,9 +21,13 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.instruction_set import ProcessorFacts
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
+    Bf16MatrixUnitSchedule,
+    F16MatrixUnitSchedule,
+)
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+from iree.winograd.pipelines.selection.prediction import algorithm_error, error_limit
 from iree.winograd.report.schema import LayerReport, types_text
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
@@ -83,6 +88,19 @@ PROGRAMS = [
 
 def test_agrees_with_float64() -> None:
     check_together(PROGRAMS, FLAGS)
+
+
+def of_f16(program: RoundedProgram) -> RoundedProgram:
+    """The same of the schedule for f16, which takes 16 bits of numbers of f32."""
+    assert isinstance(program.schedule, Bf16MatrixUnitSchedule)
+    schedule = F16MatrixUnitSchedule(**vars(program.schedule))
+    return replace(program, schedule=schedule, rounded_type=torch.float32, left_out=2.0**-15)
+
+
+def test_f16_agrees_with_float64() -> None:
+    """Numbers up to 1: an image's rest is up to 2^-9, cut off at 2^-16, a filter's rounded at 2^-17, and the
+    product of both, 2^-18, is left out."""
+    check_together([of_f16(program) for program in PROGRAMS], FLAGS)
 
 
 def chain(image: torch.Tensor, filters: list[torch.Tensor], stride: int) -> torch.Tensor:
@@ -201,6 +219,21 @@ def test_it_is_chosen_for_numbers_of_bf16_alone() -> None:
         schedules = list(space.schedules(convolution_shape(stated, direct_algorithm(stated))))
         assert any(isinstance(each, Bf16MatrixUnitSchedule) for each in schedules)
         assert isinstance(schedules[0], Bf16MatrixUnitSchedule) == is_chosen
+
+
+def test_f16_is_multiplied_in_parts_where_the_result_is_rounded_as_well() -> None:
+    """Three of the four products leave out more than a layer in f32 may err by, far less than f16 does."""
+    machine = default_cpu_machine(TARGET.cpu, TARGET.vector_width, TARGET.fused_multiply_add, TARGET.l2_bytes)
+    space = CpuSearchSpace(TARGET, machine)
+    stated = problem(f"{POINTWISE}, operands of f16, result of f16")
+    chosen = space.default_schedule(convolution_shape(stated, direct_algorithm(stated)))
+    assert isinstance(chosen, F16MatrixUnitSchedule)
+    error = algorithm_error(stated, direct_algorithm(stated), chosen)
+    limits = [
+        error_limit(problem(POINTWISE + text), space, None, None)
+        for text in (", operands of f16", ", operands of f16, result of f16")
+    ]
+    assert limits[0] < error < limits[1]
 
 
 @pytest.mark.parametrize("type_", ["bf16", "f16"])

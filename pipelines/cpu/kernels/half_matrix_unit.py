@@ -1,4 +1,4 @@
-"""The CPU kernel on matrix units for numbers of bf16: the direct convolution, with sums in f32."""
+"""The CPU kernel on matrix units for half precision: the direct convolution, with sums in f32."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedBlock
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TileBlock, permitted
-from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
+from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -23,7 +23,7 @@ gain."""
 
 
 @dataclass(frozen=True)
-class Bf16MatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule]):
+class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUnitSchedule]):
     """One kernel on the matrix unit. A process that may not use the unit does the same on vectors."""
 
     def emit(
