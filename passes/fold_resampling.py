@@ -10,7 +10,9 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.blends import OBSERVED, Blends
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.conversions import rounding_type
+from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -28,7 +30,7 @@ class FoldResampling:
     dimension, becomes one operation that looks both up by its loop indices: images that are resized by the
     nearest element, linearly or by cubic polynomials, in any convention on corners, reversed, or have
     constant channels selected. Results differ from those of the program by the rounding of a product per
-    element read.
+    element read. The nearest of numbers of half precision are such, and aren't rounded to it again.
 
         %j = linalg.generic { linalg.index 0; arith.sitofp; arith.mulf %scale; arith.fptosi } : tensor<64xi64>
         %a = linalg.generic ins(%i, %j) { tensor.extract %x[0, %c, %i, %j] } : tensor<1x8x32x64xf32>
@@ -92,5 +94,11 @@ def _fold(operation: ir.Operation, match: Resampling | NoMatch) -> None:
         return
     with operation.location, ir.InsertionPoint(operation):
         result = resampled(match.source, match.axes)
+    rounding = only_user(operation.results[0])
+    half = None if rounding is None else rounding_type(rounding)
+    if rounding is not None and half is not None and held_type(result) == half:
+        rounding.results[0].replace_all_uses_with(result)
+        erase_if_unused([rounding])
+        return
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])

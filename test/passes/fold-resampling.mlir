@@ -367,3 +367,66 @@ func.func @twice(%x: tensor<1x4x5xf32>) -> tensor<1x8x10xf32> {
   } -> tensor<1x8x10xf32>
   return %1 : tensor<1x8x10xf32>
 }
+
+// -----
+
+// Selected numbers of half precision are such: they aren't rounded again. Others are.
+// CHECK-LABEL: @selected_halves
+// CHECK: arith.truncf
+// CHECK: tensor.extract
+// CHECK-NOT: arith.truncf
+// CHECK-LABEL: @selected_others
+// CHECK: tensor.extract
+// CHECK: arith.truncf
+func.func @selected_halves(%x: tensor<2x4x4x5xf32>) -> tensor<2x6x4x5xf32> {
+  %channels = arith.constant dense<[3, 0, 0, 2, 1, 3]> : tensor<6xi64>
+  %ex = tensor.empty() : tensor<2x4x4x5xf32>
+  %e = tensor.empty() : tensor<2x6x4x5xf32>
+  %h = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<2x4x4x5xf32>) outs(%ex : tensor<2x4x4x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.truncf %a : f32 to f16
+    %w = arith.extf %n : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<2x4x4x5xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (b)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%channels : tensor<6xi64>) outs(%e : tensor<2x6x4x5xf32>) {
+  ^bb0(%c: i64, %o: f32):
+    %n = linalg.index 0 : index
+    %k = arith.index_cast %c : i64 to index
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %y = tensor.extract %h[%n, %k, %i, %j] : tensor<2x4x4x5xf32>
+    linalg.yield %y : f32
+  } -> tensor<2x6x4x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<2x6x4x5xf32>) outs(%e : tensor<2x6x4x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.truncf %a : f32 to f16
+    %w = arith.extf %n : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<2x6x4x5xf32>
+  return %r : tensor<2x6x4x5xf32>
+}
+func.func @selected_others(%x: tensor<2x4x4x5xf32>) -> tensor<2x6x4x5xf32> {
+  %channels = arith.constant dense<[3, 0, 0, 2, 1, 3]> : tensor<6xi64>
+  %e = tensor.empty() : tensor<2x6x4x5xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (b)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%channels : tensor<6xi64>) outs(%e : tensor<2x6x4x5xf32>) {
+  ^bb0(%c: i64, %o: f32):
+    %n = linalg.index 0 : index
+    %k = arith.index_cast %c : i64 to index
+    %i = linalg.index 2 : index
+    %j = linalg.index 3 : index
+    %y = tensor.extract %x[%n, %k, %i, %j] : tensor<2x4x4x5xf32>
+    linalg.yield %y : f32
+  } -> tensor<2x6x4x5xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<2x6x4x5xf32>) outs(%e : tensor<2x6x4x5xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.truncf %a : f32 to f16
+    %w = arith.extf %n : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<2x6x4x5xf32>
+  return %r : tensor<2x6x4x5xf32>
+}
