@@ -48,7 +48,8 @@ class Layer:
     shape: tuple[int, int, int, int]
     outputs: int
     read_twice: bool = False
-    """Whether no kernel can read the image but twice: statistics of more than a multiprocessor holds."""
+    """Whether no kernel can read the image but twice: statistics of more than a cluster of multiprocessors
+    holds."""
 
 
 def _mean(image: torch.Tensor) -> torch.Tensor:
@@ -72,15 +73,23 @@ def _resized(factor: float, mode: str, corners: bool | None = None) -> Callable[
     return lambda: nn.Upsample(scale_factor=factor, mode=mode, align_corners=corners)
 
 
+def _group_norm(channels: int, size: int) -> Layer:
+    """Of the U-Net of Stable Diffusion, for two images."""
+    return Layer(
+        lambda: nn.Sequential(nn.GroupNorm(32, channels), nn.SiLU()), (2, channels, size, size), channels
+    )
+
+
 LAYERS = MappingProxyType(
     {
         "group norm, SiLU": Layer(
             lambda: nn.Sequential(nn.GroupNorm(32, 128), nn.SiLU()), (1, 128, 512, 512), 128, True
         ),
-        "group norm, SiLU, small": Layer(
-            lambda: nn.Sequential(nn.GroupNorm(32, 320), nn.SiLU()), (2, 320, 64, 64), 320, True
-        ),
-        "instance norm": Layer(lambda: nn.InstanceNorm2d(64, affine=True), (8, 64, 128, 128), 64, True),
+        "group norm, SiLU, small": _group_norm(320, 64),
+        "group norm, SiLU, 32x32": _group_norm(640, 32),
+        "group norm, SiLU, 16x16": _group_norm(1280, 16),
+        "group norm, SiLU, 8x8": _group_norm(1280, 8),
+        "instance norm": Layer(lambda: nn.InstanceNorm2d(64, affine=True), (8, 64, 128, 128), 64),
         "layer norm of channels": Layer(lambda: ChannelNorm(96), (32, 96, 56, 56), 96),
         "layer norm, small": Layer(lambda: ChannelNorm(384), (1, 384, 28, 28), 384),
         "softmax of channels": Layer(lambda: nn.Softmax(1), (32, 64, 56, 56), 64),

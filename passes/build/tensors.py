@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.named import build_named
@@ -52,6 +53,15 @@ def _outputs_along(value: ir.Value, dimension: int) -> ir.Value | None:
 def shape_of(value: ir.Value) -> list[int | ir.Value]:
     """The sizes of all dimensions of a tensor, as `size_of` says them."""
     return [size_of(value, dimension) for dimension in range(ir.RankedTensorType(value.type).rank)]
+
+
+def in_a_row(value: ir.Value) -> ir.Value:
+    """Build the elements of a tensor of static sizes as a vector, in the order of memory."""
+    type_ = ir.RankedTensorType(value.type)
+    if type_.rank == 1:
+        return value
+    flat = ir.RankedTensorType.get([prod(type_.shape)], type_.element_type)
+    return tensor.collapse_shape(flat, value, [list(range(type_.rank))])
 
 
 def zero_filled(sizes: Sequence[int | ir.Value], element_type: ir.Type) -> ir.Value:

@@ -19,6 +19,7 @@ KEEPING_ELEMENTS = (
 )
 """Operations whose results are elements of their first operand, as they are."""
 
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
 """Operations that hold the module of a kernel, or each other."""
 
@@ -62,6 +63,15 @@ def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:
 def defining_operation(value: ir.Value) -> ir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     return value.owner.operation if isinstance(value, ir.OpResult) else None
+
+
+def unreshaped(value: ir.Value) -> ir.Value:
+    """The tensor that `value` is with other dimensions, all elements in the same order."""
+    definition = defining_operation(value)
+    while definition is not None and definition.name in _RESHAPES:
+        value = definition.operands[0]
+        definition = defining_operation(value)
+    return value
 
 
 def is_empty(value: ir.Value) -> bool:

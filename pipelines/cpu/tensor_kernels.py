@@ -32,6 +32,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GroupNormalization,
     InterleavedChannels,
     MaxPooling,
     MomentFactors,
@@ -392,7 +393,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
         Rearranged: "IREE copies what is rearranged on CPUs",
         ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",
         **dict.fromkeys(
-            (Sums, PartialMoments, CombinedMoments, MomentFactors),
+            (Sums, PartialMoments, CombinedMoments, MomentFactors, GroupNormalization),
             "IREE's loops over pixels are vectors of channels on CPUs",
         ),
     }

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
@@ -72,6 +73,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GroupNormalization,
     InterleavedChannels,
     MomentFactors,
     PartialMoments,
@@ -149,6 +151,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),
+        GroupNormalization: lambda launcher, each: GroupNormLowering.of(each).lower(launcher),
         MomentFactors: lambda launcher, operation: SumsLowering(launcher).moment_factors(operation),
     }
 )

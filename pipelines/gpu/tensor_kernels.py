@@ -11,13 +11,14 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.columns import ColumnMatrices
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, unreshaped
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.column_softmax import LONGEST_COLUMN
@@ -33,6 +34,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GroupNormalization,
     InterleavedChannels,
     MaxPooling,
     MomentFactors,
@@ -64,7 +66,6 @@ _LEAST_SLOW = 1 << 17
 """The same where it doesn't, and where what is spread is in memory: IREE takes 5 to 20 us for 2^20."""
 _LEAST_MOVES = 2
 """Copies that IREE's code makes of what is rearranged, for one of ours to pay."""
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _KERNELS = ("flow.dispatch", "hal.tensor.import", "winograd.")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _LEAST_RESAMPLED_RANK = 3
@@ -101,6 +102,19 @@ def _misfit_of_factors(operation: MomentFactors) -> Reason | None:
     if elements < _LEAST_SLOW or extents.kept * extents.inner % QUAD:
         return f"IREE computes what it normalizes of {elements} elements, and the factors with it"
     return _misfit_of_sums(operation)
+
+
+def _misfit_of_group_norm(operation: GroupNormalization, target: GpuTarget) -> Reason | None:
+    extents = operation.sums.extents
+    elements = extents.sums * extents.summed
+    if elements < _LEAST_ELEMENTS:
+        return f"IREE normalizes {elements} elements as fast"
+    lowering = GroupNormLowering.of(operation)
+    if not lowering.elementwise.kernel.fits:
+        return f"neighbours of {lowering.elementwise.result.type} don't read quads of all operands"
+    if lowering.schedule(target) is None:
+        return f"kernels for parts of {extents.summed} elements of a group take less time, or hold more"
+    return None
 
 
 def _misfit_of_windows(operation: WindowSums) -> Reason | None:
@@ -224,9 +238,7 @@ def _is_in_memory(value: ir.Value) -> bool:
     found = match_rearrangement(value)
     if found is not None and found.places.offset is not None:
         value = found.source
-    definition = defining_operation(value)
-    while definition is not None and definition.name in _RESHAPES:
-        definition = defining_operation(definition.operands[0])
+    definition = defining_operation(unreshaped(value))
     return definition is None or definition.name.startswith(_KERNELS)
 
 
@@ -239,9 +251,7 @@ def _saves_copies(operation: SpreadElementwise, lowering: ElementwiseLowering) -
 
 def _fused_before(value: ir.Value) -> ir.Operation | None:
     """What computes an image, or takes it from another, if IREE fuses it with what reads the image."""
-    definition = defining_operation(value)
-    while definition is not None and definition.name in _RESHAPES:
-        definition = defining_operation(definition.operands[0])
+    definition = defining_operation(unreshaped(value))
     return definition if definition is not None and definition.name.startswith(_FUSED) else None
 
 
@@ -282,6 +292,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         BatchedAttention: _misfit_of_attention,
         **dict.fromkeys((Sums, PartialMoments, CombinedMoments), _on_all_targets(_misfit_of_sums)),
         MomentFactors: _on_all_targets(_misfit_of_factors),
+        GroupNormalization: _misfit_of_group_norm,
         SpreadElementwise: _on_all_targets(_misfit_of_elementwise),
     }
 )

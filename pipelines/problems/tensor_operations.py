@@ -208,6 +208,33 @@ class SpreadElementwise:
     """All that it reads."""
 
 
+@dataclass(frozen=True)
+class NormalizedOperands:
+    """Which of an elementwise operation's operands are what: by their numbers."""
+
+    image: int
+    factors: int
+    """Of each channel, what it is multiplied by: the inverse of its group's deviation, times its weight."""
+    addends: int
+    """What is added to it: its bias, less the mean of its group times the factor."""
+
+    @property
+    def all(self) -> tuple[int, int, int]:
+        return self.image, self.factors, self.addends
+
+
+@dataclass(frozen=True)
+class GroupNormalization:
+    """An elementwise operation on an image, and on factors and addends that are made of its moments."""
+
+    sums: ImageSum
+    """As of `MomentFactors`; so are weight and bias."""
+    weight: ir.Value
+    bias: ir.Value
+    computed: SpreadElementwise
+    roles: NormalizedOperands
+
+
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelsFirst
@@ -229,5 +256,6 @@ TensorOperation: TypeAlias = (
     | CombinedMoments
     | MomentFactors
     | SpreadElementwise
+    | GroupNormalization
 )
 """All of them are of f32, but for what says otherwise."""

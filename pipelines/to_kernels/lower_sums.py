@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import prod
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import extracted
-from iree.winograd.passes.build.tensors import shape_of
+from iree.winograd.passes.build.tensors import in_a_row, shape_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -136,7 +135,7 @@ def _lower_factors(
     """Compute what channels are multiplied by, and what is added to them, if a kernel is to."""
     last = factors.addends.owner.operation
     with last.location, ir.InsertionPoint(last):
-        parameters = [_in_a_row(each) for each in (factors.weight, factors.bias)]
+        parameters = [in_a_row(each) for each in (factors.weight, factors.bias)]
         operation = MomentFactors(found.mean, found.sums, *parameters)
         if backend.misfit(operation) is not None:
             erase_if_unused([each.owner.operation for each in parameters])
@@ -148,21 +147,12 @@ def _lower_factors(
         for value, part in zip((factors.factors, factors.addends), parts, strict=True):
             shape = ir.RankedTensorType(value.type).shape
             every = list(range(len(shape)))
-            spread = tensor.expand_shape(value.type, _in_a_row(part), [every], [], shape)
+            spread = tensor.expand_shape(value.type, in_a_row(part), [every], [], shape)
             if value == factors.addends:
                 _replace(value, spread)
             else:
                 value.replace_all_uses_with(spread)
     return True
-
-
-def _in_a_row(value: ir.Value) -> ir.Value:
-    """The elements of a tensor of static sizes, in the order of memory."""
-    type_ = ir.RankedTensorType(value.type)
-    if type_.rank == 1:
-        return value
-    flat = ir.RankedTensorType.get([prod(type_.shape)], type_.element_type)
-    return tensor.collapse_shape(flat, value, [list(range(type_.rank))])
 
 
 def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:

@@ -80,13 +80,14 @@ FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 FOR_GPUS = (
     "winograd-drop-unit-batch",
     "winograd-lower-elementwise",
+    "winograd-lower-group-norm",
     "winograd-insert-phases",
     "winograd-copy-rearranged",
     "winograd-merge-projections",
     "winograd-sum-repeated-taps",
 )
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
-`test_rearranged.py` and `test_attention.py` of GPUs, and `test_sum_repeated_taps.py`."""
+`test_rearranged.py`, `test_attention.py`, `test_group_norm.py` of GPUs, and `test_sum_repeated_taps.py`."""
 FOR_OTHERS = {
     FOR_ANNOTATIONS,
     *FOR_GPUS,

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
 from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 
+from .cluster import CLUSTER_ATTRIBUTE
 from .grid import Grid
 from .memory import QUAD, GlobalBuffer, quad_type, span
 from .target import GpuTarget
@@ -128,6 +129,8 @@ class WorkgroupThreads:
     """How many a multiprocessor should have registers for, if the target can be told."""
     warp: int | None = None
     """How many a warp has to have, if that matters."""
+    cluster: int = 1
+    """How many neighbouring workgroups of the first dimension run at once, where the target has clusters."""
 
 
 class LaunchedKernel(Protocol):
@@ -191,7 +194,7 @@ class Launcher:
                 grid.launched,
                 placed,
                 [each.bind for each in bound],
-                self._residency(threads),
+                {**self._residency(threads), **_clustering(threads)},
             )
             self._executables[key] = unique
         workload = [known for known in sizes.values() if not isinstance(known, int)]
@@ -214,6 +217,12 @@ class Launcher:
             return {}
         workgroups = max(1, threads.resident // threads.count)
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
+
+
+def _clustering(threads: WorkgroupThreads) -> dict[str, ir.Attribute]:
+    if threads.cluster == 1:
+        return {}
+    return {CLUSTER_ATTRIBUTE: ir.DenseI32ArrayAttr.get([threads.cluster, 1, 1])}
 
 
 def _translation(threads: WorkgroupThreads) -> ir.Attribute:

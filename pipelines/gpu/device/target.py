@@ -13,6 +13,7 @@ from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 
+from .cluster import PORTABLE_CLUSTER
 from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, WMMA_RDNA4, MatrixUnit
 from .memory import PAIR, QUAD
 
@@ -29,6 +30,7 @@ _MATRIX_UNITS_FROM = 80
 """NVIDIA's architecture that copies beside the computation, and multiplies 16 x 8 x 16 at once.
 
 IREE says the latter of older ones, too."""
+_CLUSTERS_FROM = 90
 _LISTED_MATRIX_UNITS = (
     ("vulkan-spirv", "(NV_WMMA|WMMAR3|WMMAR4)", COOPERATIVE),
     ("rocm", "MFMA", MFMA),
@@ -91,6 +93,8 @@ class GpuTarget:
     """LLVM's name of registers of floats, where kernels say that sums are there before they are stored."""
     tile_limits: TileLimits | None = None
     """What its compiler has registers for, where that is known."""
+    cluster_workgroups: int = 1
+    """Workgroups that run at once and read each other's shared memory, at most."""
 
     def __post_init__(self) -> None:
         if self.max_threads < _MIN_THREADS or self.shared_memory_bytes < _MIN_SHARED_MEMORY:
@@ -135,6 +139,7 @@ class GpuTarget:
             orders_steps=_orders_steps(target, name),
             float_register=_float_register(target, name),
             tile_limits=_tile_limits(target, name),
+            cluster_workgroups=_cluster_workgroups(target, name),
         )
 
     @property
@@ -182,6 +187,7 @@ class GpuTarget:
             self.orders_steps and other.orders_steps,
             self.float_register if self.float_register == other.float_register else None,
             reduce(TileLimits.least, limits) if limits else None,
+            min(self.cluster_workgroups, other.cluster_workgroups),
         )
 
 
@@ -196,6 +202,11 @@ def _float_register(target: ExecutableTarget, architecture: str) -> str | None:
     if target.backend == "cuda":
         return "f"
     return "v" if _orders_steps(target, architecture) else None
+
+
+def _cluster_workgroups(target: ExecutableTarget, architecture: str) -> int:
+    has_clusters = target.backend == "cuda" and _nvidia_architecture(architecture) >= _CLUSTERS_FROM
+    return PORTABLE_CLUSTER if has_clusters else 1
 
 
 def _tile_limits(target: ExecutableTarget, architecture: str) -> TileLimits | None:

@@ -14,6 +14,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.numbers.number import Number
 
 from .matrix_unit import MATRIX_SUMS
+from .pointers import CLUSTER, GLOBAL, SHARED, pointer, pointer_type
 
 WARPGROUP_THREADS = 128
 WARPGROUP_ROWS = 64
@@ -35,8 +36,6 @@ _HELD_PAIRS = 4
 """Of a thread, of the rows of a product."""
 _DESCRIPTOR_UNIT = 16
 """Bytes that addresses in descriptors count."""
-_GLOBAL, _SHARED, _CLUSTER = 1, 3, 7
-"""Address spaces; that of a cluster of workgroups holds the shared memory of each."""
 _NANOSECONDS = 10_000_000
 """That a thread sleeps at most before it looks at a barrier again."""
 _SWIZZLE = 1 << 62
@@ -72,10 +71,10 @@ class SharedBytes:
 
     def copy(self, offset: IndexLike, source: Index, size: int, barrier: Barrier) -> None:
         """Starts to copy `size` bytes from the device's memory; `barrier` counts them once they are here."""
-        shared = _pointer(self.address + offset, _SHARED)
+        shared = pointer(self.address + offset, SHARED)
         nvvm.CpAsyncBulkGlobalToSharedClusterOp(
-            llvm.addrspacecast(_pointer_type(_CLUSTER), shared),
-            _pointer(source, _GLOBAL),
+            llvm.addrspacecast(pointer_type(CLUSTER), shared),
+            pointer(source, GLOBAL),
             barrier.pointer,
             _integer(size),
         )
@@ -87,8 +86,8 @@ class SharedBytes:
         """
         size = arith.select(exists.value, _integer(COPIED_BYTES), _integer(0))
         nvvm.CpAsyncOp(
-            _pointer(self.address + offset, _SHARED),
-            _pointer(source, _GLOBAL),
+            pointer(self.address + offset, SHARED),
+            pointer(source, GLOBAL),
             COPIED_BYTES,
             ir.Attribute.parse("#nvvm.load_cache_modifier<cg>"),
             cpSize=None if exists.known else size,
@@ -96,11 +95,11 @@ class SharedBytes:
 
     def store(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes a scalar or a vector, at a multiple of its size."""
-        llvm.StoreOp(value, _pointer(self.address + offset, _SHARED))
+        llvm.StoreOp(value, pointer(self.address + offset, SHARED))
 
     def load(self, type_: ir.Type, offset: IndexLike) -> ir.Value:
         """The scalar or vector at a multiple of its size."""
-        return llvm.LoadOp(type_, _pointer(self.address + offset, _SHARED)).result
+        return llvm.LoadOp(type_, pointer(self.address + offset, SHARED)).result
 
     def operand(self, offset: IndexLike, factors: Number) -> Operand:
         """Rows of an operand of a product, from an offset on, a multiple of eight of them."""
@@ -166,7 +165,7 @@ class Barrier:
 
     @property
     def pointer(self) -> ir.Value:
-        return _pointer(self.address, _SHARED)
+        return pointer(self.address, SHARED)
 
     def initialize(self, arrivals: int) -> None:
         """For so many threads to arrive in each phase; done by one thread, before `publish`."""
@@ -384,15 +383,6 @@ def index_here(index: Index) -> Index:
 
 def _copied_here(value: ir.Value) -> ir.Value:
     return llvm.inline_asm(_long_type(), [value], "mov.b64 $0, $1;", "=l,l", has_side_effects=True)
-
-
-def _pointer(address: Index, space: int) -> ir.Value:
-    number = arith.index_cast(_long_type(), address.value)
-    return llvm.inttoptr(_pointer_type(space), number)
-
-
-def _pointer_type(space: int) -> ir.Type:
-    return ir.Type.parse(f"!llvm.ptr<{space}>")
 
 
 def _integer_type() -> ir.Type:

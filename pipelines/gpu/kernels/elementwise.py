@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -86,12 +87,33 @@ class ElementwiseKernel:
             exist = [number.less_than(self._quads) for number in numbers]
             numbers = [number.minimum(self._quads - 1) for number in numbers]
         places = [number * QUAD for number in numbers]
-        loaded = [self._loaded(operands, place) for place in places]
+        loaded = [
+            [self.loaded(*each, place) for each in zip(self.operands, operands, strict=True)]
+            for place in places
+        ]
         for place, elements, exists in zip(places, loaded, exist, strict=True):
-            result = elements[0]
-            if self.function is not None:
-                result = self.function.emit(elements, fused_multiply_add=True, numbers=self.numbers)
-            output.store(result, place, exists)
+            output.store(self.computed(elements), place, exists)
+
+    def loaded(self, operand: SpreadOperand, buffer: GlobalBuffer, place: Index) -> ir.Value:
+        """A quad of an operand for that of the result from `place` on."""
+        offset = place
+        if operand.dimensions is not None:
+            indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
+            sizes = [1 if d is None else self.extents[d] for d in operand.dimensions]
+            strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
+            distances = (index * stride for index, stride in zip(indices, strides, strict=True))
+            offset = sum(distances, Index(operand.origin))
+        elif operand.places is not None:
+            offset = source_place(operand.places, place)
+        if self.reads_quads(operand):
+            return buffer.load(offset)
+        return broadcast(buffer.load_scalar(offset), QUAD)
+
+    def computed(self, elements: Sequence[ir.Value]) -> ir.Value:
+        """A quad of the result by those of the operands."""
+        if self.function is None:
+            return elements[0]
+        return self.function.emit(elements, fused_multiply_add=True, numbers=self.numbers)
 
     @property
     def _block(self) -> int:
@@ -101,25 +123,6 @@ class ElementwiseKernel:
     @property
     def _quads(self) -> int:
         return prod(self.extents) // QUAD
-
-    def _loaded(self, buffers: list[GlobalBuffer], place: Index) -> list[ir.Value]:
-        """A quad of each operand for that of the result from `place` on."""
-        loaded = []
-        for operand, buffer in zip(self.operands, buffers, strict=True):
-            offset = place
-            if operand.dimensions is not None:
-                indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
-                sizes = [1 if d is None else self.extents[d] for d in operand.dimensions]
-                strides = [prod(sizes[place + 1 :]) for place in range(len(sizes))]
-                distances = (index * stride for index, stride in zip(indices, strides, strict=True))
-                offset = sum(distances, Index(operand.origin))
-            elif operand.places is not None:
-                offset = source_place(operand.places, place)
-            if self.reads_quads(operand):
-                loaded.append(buffer.load(offset))
-            else:
-                loaded.append(broadcast(buffer.load_scalar(offset), QUAD))
-        return loaded
 
     def _index(self, place: Index, dimension: int) -> Index:
         """Along a dimension, of the element at `place`."""

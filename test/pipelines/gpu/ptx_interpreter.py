@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,8 @@ _ALL = np.full(LANES, True)
 """Of the lanes of a warp."""
 _SHARED_BASE = 1 << 12
 _GLOBAL_STEP = 1 << 40
+_CLUSTER_STEP = 1 << 30
+"""Between the shared memory of a cluster's workgroups, as they see that of each other."""
 _TF32_BITS, _UPPER_HALF = 0xFFFFE000, 0xFFFF0000
 _SUMMED_BITS, _EXTRA_BITS = 24, 2
 _TYPES: Mapping[str, type[np.generic]] = {
@@ -92,6 +95,8 @@ class Kernel:
     threads: int
     instructions: tuple[Instruction, ...]
     labels: Mapping[str, int]
+    cluster: int = 1
+    """Workgroups that run at once."""
 
     @staticmethod
     def parsed(text: str, name: str) -> Kernel:
@@ -110,7 +115,9 @@ class Kernel:
             if line and not line.startswith("."):
                 instructions.append(_parsed(" ".join(line.split())))
         parameters = tuple(re.findall(r"(\w+_param_\d+)", found[1]))
-        return Kernel(parameters, int(found[2]), tuple(instructions), labels)
+        cluster = re.search(r"\.reqnctapercluster (\d+)", found[3])
+        workgroups = 1 if cluster is None else int(cluster[1])
+        return Kernel(parameters, int(found[2]), tuple(instructions), labels, workgroups)
 
     @staticmethod
     def by_stage(text: str) -> dict[str, Kernel]:
@@ -119,9 +126,19 @@ class Kernel:
         return {stage: Kernel.parsed(text, name) for name, stage in names}
 
     def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, ...]]) -> None:
-        """Runs some workgroups on arrays, those that it writes to changed in place."""
-        for workgroup in workgroups:
-            _Workgroup(self, arguments, workgroup).run()
+        """Runs some workgroups on arrays, those that it writes to changed in place.
+
+        Those of a cluster follow each other.
+        """
+        numbers = iter(workgroups)
+        while together := [_Workgroup(self, arguments, each) for each in islice(numbers, self.cluster)]:
+            assert len(together) == self.cluster
+            for workgroup in together:
+                workgroup.cluster = together
+            running = [each.run() for each in together]
+            while (waiting := [next(each, False) for each in running])[0]:
+                assert all(waiting), "some workgroups of a cluster end where others wait"
+            assert not any(waiting), "some workgroups of a cluster end where others wait"
 
 
 def _end_of_block(text: str, begin: int) -> int:
@@ -148,8 +165,11 @@ class _Workgroup:
         self.phases: dict[int, _Phases] = {}
         self.buffers = [each.reshape(-1).view(np.uint8) for each in arguments]
         self.parameters = {name: (i + 1) * _GLOBAL_STEP for i, name in enumerate(kernel.parameters)}
+        self.cluster = [self]
+        self.has_ended = False
 
-    def run(self) -> None:
+    def run(self) -> Iterator[bool]:
+        """Runs until the end; stops where it waits for its cluster."""
         warps = [_Warp(self, i) for i in range(self.kernel.threads // LANES)]
         running = [each.run() for each in warps]
         while running:
@@ -161,7 +181,10 @@ class _Workgroup:
                 assert arrived or set(places.values()) != {"phase"}, "all wait for each other"
             assert len(set(places.values())) == 1, "some warps end where others wait"
             if "end" in places.values():
+                self.has_ended = True
                 return
+            if "cluster" in places.values():
+                yield True
             # The one that was last goes first.
             running.reverse()
 
@@ -212,6 +235,11 @@ class _Warp:
                 places[active] = self.workgroup.kernel.labels[instruction.operands[0]]
             elif name == "ret":
                 places[active] = end
+            elif instruction.opcode[:2] == ("barrier", "cluster"):
+                assert active.all()
+                if instruction.opcode[2] == "wait":
+                    self.arrive()
+                    yield "cluster"
             elif name in ("bar", "barrier"):
                 assert active.all()
                 self.arrive()
@@ -276,7 +304,10 @@ class _Warp:
 
     def memory(self, space: str, address: Array, active: Array) -> tuple[Array, Array]:
         if space == "shared":
-            return self.workgroup.shared, address - _SHARED_BASE
+            (number,) = set((address[active] // _CLUSTER_STEP).tolist())
+            owner = self.workgroup.cluster[number - 1] if number else self.workgroup
+            assert not owner.has_ended, "a workgroup's memory is read when it has ended"
+            return owner.shared, address - number * _CLUSTER_STEP - _SHARED_BASE
         number = int(address[active][0]) // _GLOBAL_STEP
         assert (address[active] // _GLOBAL_STEP == number).all()
         return self.workgroup.buffers[number - 1], address - number * _GLOBAL_STEP
@@ -411,6 +442,11 @@ class _Warp:
         with np.errstate(all="ignore"):
             self.write(each.operands[0], np.float32(1) / self.value(each.operands[1], "f32"), active)
 
+    def do_rsqrt(self, each: Instruction, active: Array) -> None:
+        with np.errstate(all="ignore"):
+            exact = 1 / np.sqrt(self.value(each.operands[1], "f32").astype(np.float64))
+        self.write(each.operands[0], exact.astype(np.float32), active)
+
     def do_ex2(self, each: Instruction, active: Array) -> None:
         with np.errstate(all="ignore"):
             exact = np.exp2(self.value(each.operands[1], "f32").astype(np.float64)).astype(np.float32)
@@ -488,6 +524,12 @@ class _Warp:
                 assert (place[reading] % size == 0).all()
                 found[copied > 0] = memory[place[reading][:, None] + np.arange(size)]
             self.copies[-1].append((targets, found, size))
+
+    def do_mapa(self, each: Instruction, active: Array) -> None:
+        """The address of what is at the same place in a workgroup of the cluster."""
+        address, number = self.value(each.operands[1], "u64"), self.value(each.operands[2], "u32")
+        there = address + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(_CLUSTER_STEP)
+        self.write(each.operands[0], there, active)
 
     def do_shfl(self, each: Instruction, active: Array) -> None:
         assert active.all() and each.opcode[2] == "bfly"

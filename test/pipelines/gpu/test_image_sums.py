@@ -8,15 +8,13 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from group_norm_program import ROUNDINGS, UNIT_ROUNDOFF, Normalized, activated, normalized
 from iree.winograd.compiling.program import Source
 from torch import nn
-from wide import wide
+from wide import wide, wide_combinations
 
-UNIT_ROUNDOFF = 2.0**-24
 MEAN = 1000.0
 """Many times the deviation: what cancels is lost."""
-ROUNDINGS = 2.0**10
-"""More than an element of a test goes through: those of a thread's sum, of threads, and of workgroups."""
 
 
 class Moments(nn.Module):
@@ -90,54 +88,25 @@ def test_moments_are_those_of_all_elements_of_a_group(name: str, gpu_target: str
     assert np.abs(np.asarray(variance).reshape(squares.shape) - squares).max() <= of_variance
 
 
-class Normalized(nn.Module):
-    """Group normalization and SiLU of an image between filters that read no channel but one."""
+@pytest.mark.parametrize(("groups", "size"), [(4, 164), *wide_combinations([(5, 182)])])
+def test_normalized_groups_are_those_of_float64(
+    groups: int, size: int, gpu_target: str, gpu_device: str
+) -> None:
+    """Three kernels: moments, what channels are multiplied by and what is added, and the image itself.
 
-    def __init__(self, channels: int, groups: int) -> None:
-        super().__init__()
-        self.norm = nn.GroupNorm(groups, channels)
-        for each in self.norm.parameters():
-            nn.init.normal_(each)
-        self.convolutions = nn.ModuleList(nn.Conv2d(channels, channels, 1, bias=False) for _ in range(2))
-        for convolution in self.convolutions:
-            nn.init.dirac_(convolution.weight)
-
-    def forward(self, image: torch.Tensor) -> torch.Tensor:
-        first, last = self.convolutions
-        result: torch.Tensor = last(nn.functional.silu(self.norm(first(image))))
-        return result
-
-
-@pytest.mark.parametrize("groups", [4, *wide([5, 40])])
-def test_normalized_groups_are_those_of_float64(groups: int, gpu_target: str, gpu_device: str) -> None:
-    """Three kernels: moments, what channels are multiplied by and what is added, and the image itself."""
+    No workgroups hold such groups (`test_group_norm.py`).
+    """
     torch.manual_seed(0)
     model = Normalized(40, groups).eval()
-    x = torch.randn(2, 40, 41, 41) + 3
+    x = torch.randn(2, 40, size, size) + 3
     compiled = bytes(
         iree.winograd.compile(iree.winograd.import_torch(model, x), target=gpu_target, strict=True)
     )
-    kernels = ("winograd_moments", "winograd_combine_factors", "winograd_elementwise_2x41x41x40")
+    kernels = ("winograd_moments", "winograd_combine_factors", f"winograd_elementwise_2x{size}x{size}x40")
     assert all(each.encode() in compiled for each in kernels)
     result = np.asarray(iree.winograd.load(compiled, gpu_device)(x.numpy()))
-    with torch.no_grad():
-        expected = model.double()(x.double()).numpy()
-        exact = x.double().numpy()
-        of_group = exact.reshape(2, groups, -1)
-        mean, variance = (
-            np.repeat(each, 40 // groups, 1)[..., None, None]
-            for each in (of_group.mean(-1), of_group.var(-1))
-        )
-        weight, bias = (each.numpy()[:, None, None] for each in model.norm.parameters())
-    factor = np.abs(weight) / np.sqrt(variance + model.norm.eps)
-    # As above; the variance's own error is halved by the root.
-    of_mean = ROUNDINGS * UNIT_ROUNDOFF * np.abs(exact).max()
-    spread = np.abs(exact - mean).max() ** 2 / variance
-    of_factor = factor * (ROUNDINGS * UNIT_ROUNDOFF * spread / 2 + 8 * UNIT_ROUNDOFF)
-    terms = factor * (np.abs(exact) + np.abs(mean)) + np.abs(bias)
-    normalized = of_factor * (np.abs(exact) + np.abs(mean)) + factor * of_mean + 4 * UNIT_ROUNDOFF * terms
-    # SiLU's slope is at most 1.1, and its own roundings as in test_elementwise.py.
-    bound = 1.1 * normalized + UNIT_ROUNDOFF * (20 + 4 * terms) * np.abs(expected)
+    weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
+    expected, bound = activated(*normalized(x.double().numpy(), groups, weight, bias))
     products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
     assert (np.abs(result - expected) <= bound + products).all()
 

@@ -1,6 +1,9 @@
-"""Group normalization as a scale and a shift of each channel."""
+"""Group and instance normalization as a scale and a shift of each channel."""
 
 from __future__ import annotations
+
+from math import prod
+from typing import Any
 
 import torch
 
@@ -37,3 +40,25 @@ def group_norm(
         mean.reshape(batch, groups).to(image.dtype),
         deviation.reshape(batch, groups).to(image.dtype),
     )
+
+
+def instance_norm(
+    image: torch.Tensor,
+    weight: torch.Tensor | None,
+    bias: torch.Tensor | None,
+    running_mean: torch.Tensor | None,
+    running_var: torch.Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    epsilon: float,
+    cudnn_enabled: bool,
+) -> Any:
+    """`aten.instance_norm` as group normalization, of groups of one channel.
+
+    Torch's own is batch normalization of a view that has the channels of all images for channels, which no
+    layout has but channels first. NotImplemented with running statistics, which that takes and updates.
+    """
+    if not use_input_stats or running_mean is not None or running_var is not None:
+        return NotImplemented
+    batch, channels, *size = image.shape
+    return group_norm(image, weight, bias, batch, channels, prod(size), channels, epsilon)[0]

@@ -69,6 +69,7 @@ def import_decompositions() -> Decompositions:
     return {
         **decompositions(),
         _aten.as_strided.default: views.strided_view,
+        _aten.instance_norm.default: normalization.instance_norm,
         _aten.linear.default: reductions.linear,
     }
 

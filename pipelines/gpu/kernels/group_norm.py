@@ -1,0 +1,338 @@
+"""Normalization of groups of channels by one kernel, whose threads hold the image in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.element_function import ElementFunction
+from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.vectors import broadcast, constant_like
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device import cluster
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    SharedScalars,
+    barrier,
+    lane,
+    quad_of,
+    quad_or_zero,
+    thread_id,
+)
+from iree.winograd.pipelines.gpu.schedules.group_norm import GroupNormSchedule
+from iree.winograd.pipelines.problems.tensor_operations import NormalizedOperands
+
+from .elementwise import ElementwiseKernel
+from .statistics import zeros
+
+_MOST_SLICES = 32
+"""Threads that share the sums of a group's threads."""
+_RUNNING_SUMS = 2
+"""Of a thread, whose additions don't wait for each other."""
+_Store = Callable[[Index, ir.Value], None]
+"""What a thread does with a sum of the group of that number in its workgroup."""
+
+
+@dataclass(frozen=True)
+class GroupNormKernel:
+    """An elementwise operation on an image and what normalizes its groups, by one reading of the image.
+
+    Of each group first the mean is known, then squared deviations from it are summed: of the rows of a
+    workgroup. Those of a cluster are combined as in `statistics.py`. `finish` is what is computed of a
+    group's sum: the inverse of its deviation.
+    """
+
+    schedule: GroupNormSchedule
+    finish: ElementFunction
+    elementwise: ElementwiseKernel
+    roles: NormalizedOperands
+
+    @property
+    def name(self) -> str:
+        extents = self.schedule.extents
+        return f"winograd_group_norm_{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
+        """Those of a cluster, blocks of groups, what is outer."""
+        of_cluster, blocks, outer = self.schedule.grid
+        return Index(of_cluster), Index(blocks), Index(outer)
+
+    def emit(
+        self,
+        work: Work,
+        image: GlobalBuffer,
+        weight: GlobalBuffer,
+        bias: GlobalBuffer,
+        *others_and_output: GlobalBuffer,
+    ) -> None:
+        """Emits the work of one workgroup. Others are the operation's further operands, in their order."""
+        *others, output = others_and_output
+        schedule, extents = self.schedule, self.schedule.extents
+        rank, block, outer = work.workgroup
+        quad, along = thread_id() % schedule.across, thread_id() // schedule.across
+        column = block * schedule.columns + quad * QUAD
+        rows = [self._row(rank, along, i) for i in range(schedule.held)]
+        places = [
+            (outer * extents.rows + row.minimum(extents.rows - 1)) * (extents.kept * extents.inner) + column
+            for row, _ in rows
+        ]
+        values = [image.load(place) for place in places]
+        scales, shifts = weight.load(column), bias.load(column)
+        moments = _GroupMoments.allocate(schedule, image.computed)
+        exist = [exists for _, exists in rows]
+        moments.find(values, exist, rank, quad, along, self.finish)
+        inverses, means = moments.of_lanes(quad)
+        factors = arith.mulf(inverses, scales)
+        addends = arith.addf(arith.mulf(arith.negf(means), factors), shifts)
+        for value, place, exists in zip(values, places, exist, strict=True):
+            result = self._computed(value, factors, addends, others, place)
+            output.store(result, place, exists)
+        if schedule.cluster > 1:
+            cluster.wait()
+
+    def _row(self, rank: Index, along: Index, number: int) -> tuple[Index, Condition]:
+        """One of a thread's, and whether it has that."""
+        schedule = self.schedule
+        of_workgroup = along + number * schedule.along
+        row = rank * schedule.rows + of_workgroup
+        exists = Condition(True)
+        has_idle_threads = schedule.threads > schedule.across * schedule.along
+        if has_idle_threads or (number + 1) * schedule.along > schedule.rows:
+            exists = of_workgroup.less_than(schedule.rows)
+        if has_idle_threads and schedule.held > 1:
+            exists = exists & along.less_than(schedule.along)
+        if schedule.rows * schedule.cluster > schedule.extents.rows:
+            exists = exists & row.less_than(schedule.extents.rows)
+        return row, exists
+
+    def _computed(
+        self,
+        value: ir.Value,
+        factors: ir.Value,
+        addends: ir.Value,
+        others: Sequence[GlobalBuffer],
+        place: Index,
+    ) -> ir.Value:
+        known = dict(zip(self.roles.all, (value, factors, addends), strict=True))
+        left = iter(others)
+        elements = [
+            known[number] if number in known else self.elementwise.loaded(operand, next(left), place)
+            for number, operand in enumerate(self.elementwise.operands)
+        ]
+        return self.elementwise.computed(elements)
+
+
+@dataclass(frozen=True)
+class _GroupMoments:
+    """Means of a workgroup's groups, and what is computed of their deviations, in its shared memory."""
+
+    schedule: GroupNormSchedule
+    partial: SharedScalars
+    """Sums of a thread's units of lanes, `along x units`, the last of a row unused."""
+    slices: SharedScalars
+    """Sums of some threads, `groups x slices`, the last of a row unused."""
+    own: SharedScalars
+    """Mean and deviations of the workgroup's rows, each of all groups."""
+    found: SharedScalars
+    """Inverse and mean of the groups."""
+
+    @staticmethod
+    def allocate(schedule: GroupNormSchedule, element: ir.Type) -> _GroupMoments:
+        groups = schedule.groups
+        # Odd rows: what neighbouring threads read lies in different banks.
+        units = schedule.columns // _unit(schedule)
+        return _GroupMoments(
+            schedule,
+            SharedScalars.allocate((schedule.along, units | 1), "partial", element),
+            SharedScalars.allocate((groups, _slices(schedule) | 1), "slices", element),
+            SharedScalars.allocate((2, groups), "own", element),
+            SharedScalars.allocate((2, groups), "found", element),
+        )
+
+    def find(
+        self,
+        values: Sequence[ir.Value],
+        exist: Sequence[Condition],
+        rank: Index,
+        quad: Index,
+        along: Index,
+        finish: ElementFunction,
+    ) -> None:
+        """Finds them of the quads that this thread holds; all threads know them then."""
+        schedule = self.schedule
+        count = self._rows_of(rank).value
+        rows = arith.uitofp(self._element, arith.index_cast(ir.IntegerType.get_signless(32), count))
+        number = arith.mulf(rows, constant_like(rows, schedule.extents.inner))
+
+        def store_mean(group: Index, total: ir.Value) -> None:
+            self.own.store(arith.divf(total, number), [Index(0), group])
+
+        self._sum(_total(values, exist, lambda value: value), quad, along, store_mean)
+        means = self._of_lanes(self.own, 0, quad)
+
+        def square(value: ir.Value) -> ir.Value:
+            difference = arith.subf(value, means)
+            return arith.mulf(difference, difference)
+
+        squares = _total(values, exist, square)
+
+        def store_found(group: Index, deviations: ir.Value) -> None:
+            if schedule.cluster > 1:
+                self.own.store(deviations, [Index(1), group])
+            else:
+                self._store_found(group, self.own.load([Index(0), group]), deviations, finish)
+
+        self._sum(squares, quad, along, store_found, synchronizes=schedule.cluster == 1)
+        if schedule.cluster > 1:
+            cluster.arrive()
+            cluster.wait()
+            group = thread_id()
+            when(group.less_than(schedule.groups), lambda: self._combine(group, finish))
+            # Until all have read what it found no workgroup may end.
+            cluster.arrive()
+            barrier()
+
+    def of_lanes(self, quad: Index) -> tuple[ir.Value, ir.Value]:
+        """Inverses and means of a thread's channels."""
+        return self._of_lanes(self.found, 0, quad), self._of_lanes(self.found, 1, quad)
+
+    @property
+    def _element(self) -> ir.Type:
+        return ir.MemRefType(self.found.memref.type).element_type
+
+    def _rows_of(self, rank: Index) -> Index:
+        """Of a workgroup of the cluster."""
+        rows = self.schedule.rows
+        if rows * self.schedule.cluster == self.schedule.extents.rows:
+            return Index(rows)
+        return (Index(self.schedule.extents.rows) - rank * rows).minimum(rows)
+
+    def _sum(
+        self,
+        lanes: ir.Value,
+        quad: Index,
+        along: Index,
+        store: _Store,
+        *,
+        synchronizes: bool = True,
+    ) -> None:
+        """Has a thread of each group store the sum of its lanes of all threads."""
+        schedule = self.schedule
+        unit, slices = _unit(schedule), _slices(schedule)
+
+        def store_own() -> None:
+            elements = [lane(lanes, i) for i in range(QUAD)]
+            for i in range(0, QUAD, unit):
+                total = reduce(arith.addf, elements[i : i + unit])
+                self.partial.store(total, [along, quad * (QUAD // unit) + i // unit])
+
+        when(along.less_than(schedule.along), store_own)
+        barrier()
+        group, number = thread_id() // slices, thread_id() % slices
+
+        def add_slice() -> None:
+            self.slices.store(self._slice(group, number), [group, number])
+
+        when(group.less_than(schedule.groups), add_slice)
+        barrier()
+
+        def finish() -> None:
+            parts = [self.slices.load([thread_id(), Index(i)]) for i in range(slices)]
+            store(thread_id(), _tree_sum(parts))
+
+        when(thread_id().less_than(schedule.groups), finish)
+        if synchronizes:
+            barrier()
+
+    def _slice(self, group: Index, number: Index) -> ir.Value:
+        """The sum over every so many-th row of threads, of all units of a group."""
+        schedule, slices = self.schedule, _slices(self.schedule)
+        units = schedule.extents.inner // _unit(schedule)
+
+        def add(i: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            row = number + i * slices
+
+            def add_unit(unit: Index, sums: list[ir.Value]) -> list[ir.Value]:
+                return [arith.addf(sums[0], self.partial.load([row, group * units + unit]))]
+
+            return loop_carried(units, 1, sums, add_unit, "unit")
+
+        rows = (Index(schedule.along + slices - 1) - number) // slices
+        if schedule.along % slices == 0:
+            rows = Index(schedule.along // slices)
+        (total,) = loop_carried(rows, 1, [zeros(1, self._element)], add, "row")
+        return total
+
+    def _combine(self, group: Index, finish: ElementFunction) -> None:
+        """Mean and deviations of a group in all workgroups of the cluster."""
+        schedule = self.schedule
+        memory = cluster.ClusterScalars(self.own)
+        count = schedule.extents.summed
+        known = [self._rows_of(Index(i)).known for i in range(schedule.cluster)]
+        counts = [rows * schedule.extents.inner for rows in known if rows is not None]
+        means, deviations = (
+            [memory.load(i, [Index(part), group]) for i in range(schedule.cluster)] for part in range(2)
+        )
+        shares = [
+            arith.mulf(each, constant_like(each, number / count))
+            for each, number in zip(means, counts, strict=True)
+        ]
+        mean = _tree_sum(shares)
+        differences = [arith.subf(each, mean) for each in means]
+        between = [
+            arith.mulf(arith.mulf(each, each), constant_like(each, number))
+            for each, number in zip(differences, counts, strict=True)
+        ]
+        self._store_found(group, mean, _tree_sum([*deviations, *between]), finish)
+
+    def _store_found(
+        self, group: Index, mean: ir.Value, deviations: ir.Value, finish: ElementFunction
+    ) -> None:
+        self.found.store(finish.emit(deviations), [Index(0), group])
+        self.found.store(mean, [Index(1), group])
+
+    def _of_lanes(self, memory: SharedScalars, part: int, quad: Index) -> ir.Value:
+        """What `memory` has of the group of each lane."""
+        inner = self.schedule.extents.inner
+        if inner % QUAD == 0:
+            return broadcast(memory.load([Index(part), quad // (inner // QUAD)]), QUAD)
+        groups = [(quad * QUAD + i) // inner for i in range(QUAD)]
+        return quad_of([memory.load([Index(part), group]) for group in groups])
+
+
+def _unit(schedule: GroupNormSchedule) -> int:
+    """Lanes of each quad that are of one group."""
+    return next(unit for unit in (4, 2, 1) if schedule.extents.inner % unit == 0)
+
+
+def _slices(schedule: GroupNormSchedule) -> int:
+    """Threads that share a group's sum, a power of two."""
+    most = min(schedule.along, schedule.threads // schedule.groups, _MOST_SLICES)
+    return 1 << (most.bit_length() - 1)
+
+
+def _total(
+    values: Sequence[ir.Value], exist: Sequence[Condition], computed: Callable[[ir.Value], ir.Value]
+) -> ir.Value:
+    """The sum of what is computed of those quads that exist, one after the other: registers are few."""
+    sums: list[ir.Value] = []
+    for number, (value, exists) in enumerate(zip(values, exist, strict=True)):
+        addend = quad_or_zero(exists, computed(value))
+        if number < _RUNNING_SUMS:
+            sums.append(addend)
+        else:
+            sums[number % _RUNNING_SUMS] = arith.addf(sums[number % _RUNNING_SUMS], addend)
+    return _tree_sum(sums)
+
+
+def _tree_sum(values: Sequence[ir.Value]) -> ir.Value:
+    """Sums of pairs, and of these, which don't wait for each other."""
+    sums = list(values)
+    while len(sums) > 1:
+        pairs = [arith.addf(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
+        sums = pairs + sums[2 * len(pairs) :]
+    return sums[0]
