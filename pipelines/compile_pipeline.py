@@ -76,6 +76,7 @@ from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
 from .on_program.own_results import OwnResults
+from .on_program.place_scratch import PlaceScratch
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.expect_sizes import ExpectSizes
@@ -185,6 +186,7 @@ def compile_pipeline(
         SeparateTranspositions(),
         LowerToDispatch(),
         ChainKernels(**shared_values(options, ChainKernels)),
+        PlaceScratch(**shared_values(options, PlaceScratch)),
         ReshapeReturned(),
         SeparateCalls(),
         NoteSignature(),

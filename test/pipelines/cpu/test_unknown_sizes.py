@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import iree.winograd
 import numpy as np
 import pytest
+from agreement import expect_within
 from convolution_program import Program
+from iree.winograd.loading.runtime import ThreadsWarning
 from wide import wide
 
 SIZES = [
@@ -107,3 +110,17 @@ def test_there_may_be_no_outputs(program: Program) -> None:
         sized = replace(program, size=size)
         given, *others = sized.given(*sized.arguments())
         assert np.asarray(run(given, *others)).size == 0
+
+
+def test_scratch_memory_is_that_of_a_call() -> None:
+    """That of a program for one thread, which several call at once, and workers run."""
+    program = replace(TILED, channels=64, outputs=64)
+    compiled = iree.winograd.compile(program.function("main"), threads=1, size_hint=program.size)
+    alone = iree.winograd.load(compiled, device="local-sync")
+    with pytest.warns(ThreadsWarning):
+        by_workers = iree.winograd.load(compiled, device="local-task", threads=2)
+    sized = [replace(program, size=size) for size in ((28, 28), (5, 31), (40, 53))]
+    with ThreadPoolExecutor(4) as pool:
+        for run in (alone, by_workers):
+            for result, expected in pool.map(lambda each, run=run: each.results(run), sized * 4):
+                expect_within(result, expected, program.bound())
