@@ -15,6 +15,7 @@ from iree.winograd.keeping.program_cache import Entry, ProgramCache, default_fol
 from iree.winograd.loading.device import Device, open_device
 from iree.winograd.loading.runtime import LoadedProgram, load_on
 from iree.winograd.report.schema import DecisionReport
+from iree.winograd.specializing.specialization import Specialization
 from iree.winograd.torch_compile.callable_part import callable_part
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.division import Part, lower_program
@@ -22,7 +23,7 @@ from iree.winograd.torch_compile.fallback_warning import warn, warn_once
 from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
 from iree.winograd.torch_compile.loaded_part import WeightState
 from iree.winograd.torch_compile.part_device import PartDevice
-from iree.winograd.torch_compile.part_program import PartProgram, part_program
+from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
 from iree.winograd.torch_compile.program_key import program_key, structure_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from torch.fx import Graph
@@ -51,6 +52,7 @@ class PartCompiler:
         self._keys: dict[PartProgram, str] = {}
         # A graph may have a program several times, but for weights in it.
         self._loaded: dict[str, tuple[LoadedProgram, DecisionReport]] = {}
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
 
     def is_kept(self, program: PartProgram) -> bool:
         """Whether `program` is loaded, or the cache holds it compiled."""
@@ -72,6 +74,42 @@ class PartCompiler:
         if key not in self._loaded:
             self._loaded[key] = self._load_or_compile(program, model)
         return self._loaded[key]
+
+    def specialize(self, loaded: LoadedProgram, program: PartProgram, model: ImportedModel | None) -> None:
+        """Have sizes that come often get programs of their own, if the user asks for them, on CPUs."""
+        most = self._settings.specialize
+        function = getattr(loaded, ENTRY)
+        is_open = function.signature is not None and any(
+            size is None for tensor in function.signature.inputs for size in tensor.shape
+        )
+        if (
+            most is None
+            or self._device.torch.type != "cpu"
+            or not is_open
+            or function.specialized is not None
+        ):
+            return
+        specialization = Specialization(
+            lower_program(program) if model is None else model,
+            sizes=most,
+            target=self._device.target,
+            options={name: each for name, each in self._settings.compile_options().items() if each},
+            cache_folder=self._specialized_folder(),
+            cache_size=self._settings.cache_size,
+        )
+        try:
+            specialization.attach(loaded)
+        except LoadError as error:
+            warn_once(str(error))
+
+    def _specialized_folder(self) -> Path | None:
+        """Where programs for sizes are kept: as long as this, where nothing is to be kept."""
+        if not self._settings.cache:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="winograd-")
+            return Path(self._folder.name)
+        folder = self._settings.cache_folder
+        return None if folder is None else Path(folder, "specialized")
 
     def read_graph(self, key: str) -> KeptGraph | None:
         """What the cache holds of the graph of this key."""
@@ -230,4 +268,5 @@ class CompiledPart:
 
     def _load(self, program: PartProgram, model: ImportedModel | None) -> Function:
         self.program, self.decisions = self._compiler.load(program, model)
+        self._compiler.specialize(self.program, program, model)
         return callable_part(self.program, program.signature, self._part.weights)

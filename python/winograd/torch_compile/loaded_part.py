@@ -28,7 +28,8 @@ class LoadedPart:
     On a GPU a call waits for all that torch has begun there, since results of earlier calls are used in place
     until torch lets go of them, and returns when its own results are there.
 
-    `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
+    `fixed` are the numbers of the arguments that are usually the same tensors from call to call. Where the
+    function is `specialized`, one for the sizes of a call is called in its place.
     """
 
     def __init__(
@@ -51,20 +52,21 @@ class LoadedPart:
             return self._run(arguments)
 
     def _run(self, arguments: Sequence[Any]) -> Any:
-        hal = self._function.device.hal
+        function = self._function_for(arguments)
+        hal = function.device.hal
         views: list[Any] = []
         taken: list[tuple[int, int]] = []
         try:
             for index, (number, order) in enumerate(self._arguments):
                 tensor = arguments[number]
-                fixed = self._fixed.get(number)
+                fixed = self._fixed.get(number) if function is self._function else None
                 if fixed is None or tensor.data_ptr() != fixed.memory[0]:
-                    fixed = self._lend(index, number, tensor, order)
+                    fixed = self._lend(function, index, number, tensor, order)
                 views.append(fixed.view)
                 taken.append(fixed.memory)
             self._wait_for_torch()
-            release_processors(self._function.device.workers)
-            outputs = self._function.invoke(views)
+            release_processors(function.device.workers)
+            outputs = function.invoke(views)
         except RUNTIME_ERRORS as error:
             raise CallError(f"a part of the model failed: {error}") from error
         results = []
@@ -81,17 +83,30 @@ class LoadedPart:
             results.append(result if order is None else result.permute(order))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _lend(self, index: int, number: int, tensor: torch.Tensor, order: Order | None) -> _LentMemory:
+    def _function_for(self, arguments: Sequence[Any]) -> LoadedFunction:
+        """That for the sizes of these, if there is one."""
+        specialized = self._function.specialized
+        if specialized is None:
+            return self._function
+        taken = [
+            arguments[number] if order is None else arguments[number].permute(order)
+            for number, order in self._arguments
+        ]
+        return specialized(taken) or self._function
+
+    def _lend(
+        self, function: LoadedFunction, index: int, number: int, tensor: torch.Tensor, order: Order | None
+    ) -> _LentMemory:
         lent = in_memory_order(tensor, order)
         pointer = lent.data_ptr()
         # The buffer keeps the tensor's memory as long as something uses it.
-        view = self._function.device.hal.from_dlpack_capsule(to_dlpack(lent))
-        if not self._function.is_read_only(index):
+        view = function.device.hal.from_dlpack_capsule(to_dlpack(lent))
+        if not function.is_read_only(index):
             # What a result is left in is the copy.
             self._wait_for_torch()
-            return _LentMemory(self._function.device.copy(view), (pointer, pointer))
+            return _LentMemory(function.device.copy(view), (pointer, pointer))
         argument = _LentMemory(view, (pointer, pointer + lent.nbytes))
-        if number in self._fixed and pointer == tensor.data_ptr():
+        if function is self._function and number in self._fixed and pointer == tensor.data_ptr():
             self._fixed[number] = argument
         return argument
 

@@ -84,6 +84,14 @@ class TorchCompileOptions:
         "sizes of images that a graph has a program for, each of its own, where torch traces it for any",
         accepts=is_positive,
     )
+    specialize: int | None = option(
+        None,
+        "a positive integer",
+        "sizes that come often, of those that a part has a program for any of, which get one of their own in "
+        "the background, on CPUs",
+        auto="none",
+        accepts=is_positive,
+    )
     measured: bool = option(
         True,
         purpose="run a graph eagerly if that takes less time in the first calls than its programs do, and a "

@@ -1,7 +1,9 @@
 """Graphs that torch traces for any sizes: one program, or one for each of those that come, and then eager."""
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import iree.winograd as winograd
@@ -9,10 +11,14 @@ import pytest
 import torch
 from iree.winograd.compiling import program
 from iree.winograd.loading import call_counts
+from iree.winograd.specializing.specialization import SpecialPrograms
 from iree.winograd.torch_compile import measured_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
+
+_SECONDS = 600
+"""Compilers are of the lowest priority, on a machine that may have other work."""
 
 
 @pytest.fixture
@@ -50,6 +56,31 @@ def test_sizes_share_a_program(compilations: list[Any]) -> None:
         assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
     # Torch traces once more for heights that differ from widths.
     assert len(compilations) <= 2
+
+
+def test_sizes_that_come_often_get_programs_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(call_counts, "CALLS_FOR_PROGRAM", 2)
+    called: list[Any] = []
+    function_for = SpecialPrograms.function_for
+
+    def note(programs: SpecialPrograms, arguments: Any) -> Any:
+        called.append(function_for(programs, arguments))
+        return called[-1]
+
+    monkeypatch.setattr(SpecialPrograms, "function_for", note)
+    model, images = Network(), torch.randn(2, 3, 10, 14)
+    function = compiled(model, dynamic=True, measured=False, specialize=1, cache_folder=str(tmp_path))
+    check(model, function, images)
+    last = time.monotonic() + _SECONDS
+    while called[-1] is None and time.monotonic() < last:
+        time.sleep(0.05)
+        check(model, function, images)
+    assert called[-1].signature.inputs[0].shape in (tuple(images.shape), (2, 10, 14, 3))
+    check(model, function, images)
+    check(model, function, torch.randn(2, 3, 12, 9))
+    assert called[-1] is None
 
 
 @pytest.mark.usefixtures("static_programs")
