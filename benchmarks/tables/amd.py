@@ -102,6 +102,44 @@ def products(files: Sequence[Any]) -> list[str]:
     return table(("kernel", "block", "of a thread or warp", *_FAMILIES), rows)
 
 
+def on_nvidia(files: Sequence[Any]) -> list[str]:
+    """Of each kind of kernel that is chosen by Vulkan how many programs ran on an NVIDIA GPU, how many of
+    them were right, and their errors by those that are predicted."""
+    (file,) = files
+    kinds: dict[tuple[str, str, str], list[Any]] = {}
+    for each in file["results"]:
+        kinds.setdefault(_scheduled(each["implementation"]["schedule"]), []).append(each)
+    rows = []
+    for kind, results in sorted(kinds.items()):
+        families = sorted(
+            {target.removeprefix("vulkan:rdna") for each in results for target in each["targets"]}
+        )
+        ratios = [each["error"] / each["predicted_error"] for each in results if "error" in each]
+        right = sum(each.get("right", False) for each in results)
+        rows.append((*kind, ", ".join(families), str(len(results)), str(right), _range(ratios)))
+    heads = (
+        "kernel",
+        "block",
+        "of a thread or warp",
+        "RDNA",
+        "programs",
+        "right",
+        "errors, of those predicted",
+    )
+    return table(heads, rows)
+
+
+def _scheduled(schedule: Mapping[str, Any]) -> tuple[str, str, str]:
+    """The kind, the block, and that of a thread or warp, of a schedule's record."""
+
+    def sizes(*names: str) -> str:
+        return "x".join(str(schedule[name]) for name in names if name in schedule)
+
+    block = sizes("block_rows", "block_tiles", "block_columns")
+    part = sizes("warp_rows", "warp_columns") or sizes("thread_rows", "thread_tiles", "thread_columns")
+    return schedule["kind"], block, part
+
+
 _MULTIPLYING = ("products", "direct", "fused")
 _FAMILIES = {
     "RDNA 3, 4 by LLVM": "gfx1",

@@ -84,6 +84,31 @@ def layers(files: Sequence[Any]) -> list[str]:
     return table(heads, rows)
 
 
+def then_and_now(files: Sequence[Any]) -> list[str]:
+    """Microseconds of layers by programs of two versions that ran in turns, with half of the quartiles'
+    distance, and the later one's time by the earlier one's."""
+    (file,) = files
+    rows, ratios = [], dict[str, list[float]]()
+    for layer in file["layers"]:
+        for target in dict.fromkeys(each["target"] for each in layer["ours"]):
+            before, now = (
+                next(each for each in layer["ours"] if (each["folder"], each["target"]) == (version, target))
+                for version in ("before", "now")
+            )
+            cells = [cell for each in (before, now) for cell in (each["variant"], _around(each))]
+            ratio = now["seconds"] / before["seconds"]
+            ratios.setdefault(target, []).append(ratio)
+            rows.append((_name(layer["layer"]), target, *cells, f"{ratio:.2f}"))
+    rows += [
+        ("geometric mean", target, *[""] * 4, f"{mean(values):.2f}") for target, values in ratios.items()
+    ]
+    return table(("layer", "target", "then", "us", "now", "us", "times"), rows)
+
+
+def _around(record: Mapping[str, Any]) -> str:
+    return f"{1e6 * record['seconds']:.1f} ± {1e6 * record['interquartile_range'] / 2:.1f}"
+
+
 def gradients(files: Sequence[Any]) -> list[str]:
     """Microseconds of gradients in both layouts beside cuDNN's in the better one."""
     heads = (

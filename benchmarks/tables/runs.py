@@ -49,6 +49,11 @@ RUNS: Mapping[str, Run] = {
         "amd.chosen --layers layers.txt --jobs 64 --output chosen.json` until nothing is left to compile, "
         "then `amd.chosen --summarize chosen.json --output benchmarks/results/amd-chosen.json",
     ),
+    "amd-on-nvidia.json": Run(
+        "2026-11-28",
+        "NVIDIA H200 by Vulkan",
+        "amd.on_nvidia run build/amd-on-nvidia --output benchmarks/results/amd-on-nvidia.json",
+    ),
     "amd-rdna4-before.json": Run(
         "2026-11-28",
         "no GPU: Mesa 26.2.6",
@@ -100,6 +105,12 @@ RUNS: Mapping[str, Run] = {
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
     "gpu-sums-h200.json": Run("2026-11-26", "NVIDIA H200", "gpu_reductions run build/gpu-reductions"),
+    "gpu-then-and-now-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, by Vulkan and CUDA",
+        "gpu_programs build/... --layers resnet --batches 32 1 --output-tiles` of 6e84c06 and f1da94f, "
+        "`gpu build/before build/now --rounds 9",
+    ),
     "gpu-training.json": Run("2026-11-23", H200, "gpu_training --layouts nhwc"),
     "gradients-depthwise.json": Run(
         "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"
