@@ -60,7 +60,10 @@ def main() -> None:
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=CONTENDERS)
     parser.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=list(LAYOUTS))
     parser.add_argument(
-        "--types", nargs="+", choices=[*TYPES, *(_AUTOCAST + each for each in TYPES)], default=["f32"]
+        "--types",
+        nargs="+",
+        choices=[*TYPES, *(_AUTOCAST + each for each in TYPES if each != "f32")],
+        default=["f32"],
     )
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()

@@ -60,9 +60,8 @@ FOR_CALLED = ("winograd-reshape-returned", "winograd-separate-calls")
 """Have work only where functions are called that IREE doesn't inline."""
 FOR_BATCHES = "winograd-loop-over-images"
 """Has work only where images of a batch exceed the caches: `test/pipelines/cpu/test_image_loops.py`."""
-FOR_HALF = ("winograd-widen-half", "winograd-admit-shorts", "winograd-store-half-gradient")
-"""Have work only for numbers of half precision: `test/pipelines/test_widen_half.py`, `admit-shorts.mlir`,
-`store-half-gradient.mlir`."""
+FOR_HALF = ("winograd-widen-half", "winograd-admit-shorts")
+"""Have work only for numbers of half precision: `test/pipelines/test_widen_half.py`, `admit-shorts.mlir`."""
 FOR_ATTENTION = ("winograd-fuse-attention", "winograd-lower-attention")
 """Have work only where there is attention: `test/pipelines/cpu/test_attention.py`."""
 FOR_GLOBALS = "winograd-fold-globals"
