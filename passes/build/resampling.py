@@ -9,6 +9,7 @@ import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.generic import Read, build_elementwise
+from iree.winograd.passes.build.slices import element_of
 from iree.winograd.passes.match.resampling import Array, Axis
 
 
@@ -43,7 +44,7 @@ def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:
         }
 
         def read(place: Mapping[int, ir.Value]) -> ir.Value:
-            return tensor.extract(source, [place.get(d, loop) for d, loop in enumerate(loops)])
+            return element_of(source, [place.get(d, loop) for d, loop in enumerate(loops)])
 
         return _blended(
             list(axes), {}, rows, {key: elements[number] for key, number in numbers.items()}, read

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.generic import build_elementwise
-from iree.winograd.passes.build.slices import Size
+from iree.winograd.passes.build.slices import Size, element_of
 from iree.winograd.passes.build.tensors import shape_of
 
 
@@ -17,7 +17,7 @@ def selected(image: ir.Value, dimension: int, positions: ir.Value, size: Size) -
     def body(elements: list[ir.Value]) -> ir.Value:
         indices = [linalg.IndexOp(loop).result for loop in range(len(sizes))]
         indices[dimension] = arith.index_cast(ir.IndexType.get(), elements[0])
-        return tensor.extract(image, indices)
+        return element_of(image, indices)
 
     init = tensor.empty(sizes, image.type.element_type)
     return build_elementwise([(positions, along)], init, body)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.passes.build.tensors import shape_of
+from iree.winograd.dialect.bindings import arith, ir, tensor
+from iree.winograd.passes.build.tensors import index_constant, shape_of
 from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.slices import match_slice
+
+_SLICE = "tensor.extract_slice"
 
 Size: TypeAlias = "int | ir.Value"
 """A number, or an `index` where it is known only at run time."""
@@ -21,6 +25,22 @@ def extracted(
     type_ = ir.RankedTensorType.get(static, value.type.element_type)
     strides = [1] * len(static) if strides is None else list(strides)
     return tensor.extract_slice(type_, value, [], dynamic, [], list(offsets), static, strides)
+
+
+def element_of(image: ir.Value, indices: Sequence[ir.Value]) -> ir.Value:
+    """Build the element of `image` at `indices`, one for each dimension, from what it is a slice of.
+
+    IREE 3.13's code for NVIDIA's GPUs reads elements of a slice as if its rows were neighbours.
+    """
+    definition = defining_operation(image)
+    slice_ = None if definition is None or definition.name != _SLICE else match_slice(definition)
+    if definition is None or slice_ is None or definition.operands[0].type.rank != len(indices):
+        return tensor.extract(image, list(indices))
+    places = []
+    for index, offset, stride in zip(indices, slice_.offsets, slice_.strides, strict=True):
+        place = index if stride == 1 else arith.muli(index, index_constant(stride))
+        places.append(arith.addi(place, index_constant(offset)) if offset else place)
+    return element_of(definition.operands[0], places)
 
 
 def inserted(

@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise
-from iree.winograd.passes.build.slices import inserted
+from iree.winograd.passes.build.slices import element_of, inserted
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -298,7 +298,7 @@ def _rebuild_maximum(pooling: ir.Operation, image: ir.Value) -> ir.Value:
         maxima = build_elementwise([], tensor.empty(shape_of(pooling.results[0]), half), body)
     for extraction in [each for each in walk(maxima.owner.operation) if each.name == "tensor.extract"]:
         with extraction.location, ir.InsertionPoint(extraction):
-            element = tensor.extract(image, list(extraction.operands)[1:])
+            element = element_of(image, list(extraction.operands)[1:])
             widened = arith.extf(ir.F32Type.get(), element)
         extraction.results[0].replace_all_uses_with(widened)
         extraction.erase()

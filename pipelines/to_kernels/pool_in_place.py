@@ -10,6 +10,7 @@ from math import inf, prod
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, linalg_structure, tensor
 from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import element_of
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -155,9 +156,7 @@ def _maximum_of(pooling: _Pooling) -> Callable[[list[ir.Value]], ir.Value]:
             for dimension, window in enumerate((row, column))
         )
         places = product(rows, columns)
-        return reduce(
-            arith.maximumf, [tensor.extract(pooling.source, [image, h, w, channel]) for h, w in places]
-        )
+        return reduce(arith.maximumf, [element_of(pooling.source, [image, h, w, channel]) for h, w in places])
 
     return body
 

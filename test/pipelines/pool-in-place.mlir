@@ -31,6 +31,24 @@ func.func @padded(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
   return %r : tensor<1x8x8x8xf32>
 }
 
+// Of channels of a larger image the elements are read where they lie: IREE's code for NVIDIA's GPUs takes the rows of a
+// slice for neighbours.
+// CHECK-LABEL: func.func @channels
+// CHECK-SAME: (%[[X:.*]]: tensor<1x16x16x24xf32>)
+// CHECK-NOT: tensor.extract_slice
+// CHECK: %[[FIRST:.*]] = arith.constant 8 : index
+// CHECK: %[[C:.*]] = arith.addi %{{.*}}, %[[FIRST]] : index
+// CHECK: tensor.extract %[[X]][%{{.*}}, %{{.*}}, %{{.*}}, %[[C]]]
+func.func @channels(%x: tensor<1x16x16x24xf32>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %part = tensor.extract_slice %x[0, 0, 0, 8] [1, 16, 16, 8] [1, 1, 1, 1] : tensor<1x16x16x24xf32> to tensor<1x16x16x8xf32>
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%part, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
+
 // The nearest element inside of the image may not be one of a window with gaps.
 // CHECK-LABEL: func.func @dilated
 // CHECK: linalg.pooling_nhwc_max
