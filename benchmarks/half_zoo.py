@@ -5,6 +5,9 @@
 Weights and images have the type; each image is a call. Beside the program's scores are those of torch in that
 type. Errors are relative, of all scores of all images, against float64 of the same weights. A network that
 fails says why. Networks whose results are images have a largest score of each image as well.
+
+What the output already has is skipped, so that a run can be continued. Networks are begun in the order in
+which `--networks` names them, those of the smallest images first unless given, each on a core of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -19,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.half_precision import TYPES
-from benchmarks.isolation import Limits, answer_task, run_isolated
+from benchmarks.isolation import Limits, answer_task, run_isolated, side_by_side
 from benchmarks.results_file import ResultsFile
 
 if TYPE_CHECKING:
@@ -31,16 +35,20 @@ def main() -> None:
         return
     options = _parse_arguments()
     results = ResultsFile(options.output, "networks")
-    for network in options.networks:
+
+    def measure(network: str, processors: frozenset[int]) -> None:
+        limits = Limits(options.limit, int(options.memory * 2**30), processors)
         for type_ in options.type:
             if type_ in results.rows.get(network, {}):
                 continue
             task = {"network": network, "type_": type_, "images": options.images}
-            limits = Limits(options.limit, int(options.memory * 2**30), None)
             outcome = run_isolated("benchmarks.half_zoo", task, limits=limits)
             row = {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
             results.add(network, {**results.rows.get(network, {}), type_: row})
             print(f"{network:32} {type_:5} {_line(row)}", flush=True)
+
+    left = [name for name in options.networks if not set(options.type) <= set(results.rows.get(name, {}))]
+    side_by_side(left, measure, jobs=options.jobs, seconds=options.budget)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -49,11 +57,14 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--networks", nargs="+", choices=ZOO, default=list(ZOO), metavar="NETWORK")
+    by_size = sorted(ZOO, key=lambda network: math.prod(ZOO[network].input_shape))
+    parser.add_argument("--networks", nargs="+", choices=ZOO, default=by_size, metavar="NETWORK")
     parser.add_argument("--type", nargs="+", choices=TYPES, default=list(TYPES))
     parser.add_argument("--images", type=int, default=32)
     parser.add_argument("--limit", type=float, default=1200, help="seconds for a network in a type")
     parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
+    parser.add_argument("--jobs", type=int, default=1, help="networks at once, at most one per core")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--output", type=Path, help="a JSON file, continued where it ended")
     return parser.parse_args()
 

@@ -53,7 +53,8 @@ class _FixedArguments(nn.Module):
         self._arguments = arguments
 
     def forward(self, x: torch.Tensor) -> Any:
-        return self.model(x, *self._arguments(x.shape[0]))
+        fixed = self._arguments(x.shape[0])
+        return self.model(x, *(each.to(x.dtype) if each.is_floating_point() else each for each in fixed))
 
 
 def _speech(name: str) -> Network:

@@ -16,7 +16,10 @@ from benchmarks.zoo_report import MIN_SPEEDUP, MOBILE, is_accurate
 
 NAMES = {
     "alexnet": "AlexNet",
+    "convnext_tiny": "ConvNeXt-T",
     "densenet161": "DenseNet-161",
+    "diffusion_block": "U-Net block",
+    "efficientnet_b0": "EfficientNet-B0",
     "googlenet": "GoogLeNet",
     "inceptionv3": "Inception-v3",
     "mobilenetv2": "MobileNetV2",
@@ -24,6 +27,7 @@ NAMES = {
     "resnet50": "ResNet-50",
     "resnet152": "ResNet-152",
     "unet": "U-Net",
+    "vae_decoder": "VAE decoder",
     "vgg16": "VGG-16",
 }
 TOOLS = {
@@ -177,10 +181,21 @@ def quantized(files: Sequence[Any]) -> list[str]:
 def half_precision(files: Sequence[Any]) -> list[str]:
     """Milliseconds of networks of half precision, of the same in f32, and of other tools in that type."""
     tools = ("ours", "ours-f32", "torch", "torch-frozen", "openvino", "iree")
-    heads = ("network", "type", "batch", "threads", "ours, ms", "ours in f32", *tools[2:], "error", "torch's")
+    heads = (
+        "network",
+        "type",
+        "batch",
+        "threads",
+        "ours, ms",
+        "ours in f32",
+        *tools[2:],
+        "over f32",
+        "error",
+    )
     rows = []
     for record in (record for file in files for record in file):
         times = record["times"]
+        ours, single = (times.get(tool, {}).get("milliseconds") for tool in tools[:2])
         rows.append(
             (
                 NAMES[record["network"]],
@@ -188,7 +203,35 @@ def half_precision(files: Sequence[Any]) -> list[str]:
                 str(record["batch"]),
                 str(record["threads"]),
                 *(number(times.get(tool, {}).get("milliseconds"), ".2f") for tool in tools),
+                number(None if ours is None or single is None else ours / single, ".2f"),
                 *(number(times.get(tool, {}).get("error"), ".1e") for tool in ("ours", "torch")),
             )
         )
-    return table(heads, rows)
+    return table((*heads, "torch's"), rows)
+
+
+def half_zoo(files: Sequence[Any]) -> list[str]:
+    """By type: networks that compile, images whose largest score is float64's, and errors over torch's."""
+    heads = ("type", "networks", "compiled", "with convolutions left", "images", "agreeing", "torch's")
+    rows = []
+    for type_ in ("bf16", "f16"):
+        found = [row[type_] for file in files for row in file["networks"].values() if type_ in row]
+        measured = [row for row in found if "failure" not in row]
+        if not measured:
+            continue
+        ratios = [row["error"] / row["torch_error"] for row in measured]
+        rows.append(
+            (
+                type_,
+                str(len(found)),
+                str(len(measured)),
+                str(sum(row["left"] > 0 for row in measured)),
+                *(
+                    str(sum(row[name] for row in measured))
+                    for name in ("images", "agreeing", "torch_agreeing")
+                ),
+                f"{mean(ratios):.2f}",
+                f"{min(ratios):.2f} to {max(ratios):.2f}",
+            )
+        )
+    return table((*heads, "error over torch's", "of a network"), rows)

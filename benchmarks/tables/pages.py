@@ -48,6 +48,7 @@ TABLES: Mapping[str, Table] = {
     "gradients": gradients.layers,
     "gradients-depthwise": gradients.depthwise,
     "half-precision": networks.half_precision,
+    "half-zoo": networks.half_zoo,
     "large-kernels": accuracy.large_kernels,
     "layers": cpu.layers,
     "layouts": cpu.layouts,

@@ -123,6 +123,12 @@ RUNS: Mapping[str, Run] = {
     "gradients-server-batch-32-2-threads.json": Run(
         "2026-11-23", SERVER, "gradients --batch 32 --threads 2 --rounds 3"
     ),
+    "half-one-core.json": Run(
+        "2026-11-28",
+        "Emerald Rapids, one virtual processor beside other work",
+        "half_precision --clock processor --rounds 7`, bf16 with `--rounds 9",
+    ),
+    "half-zoo.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
     "half-server.json": Run(
         "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
     ),
