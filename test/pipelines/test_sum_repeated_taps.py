@@ -47,6 +47,8 @@ def test_repeated_pixels_are_convolved_once(
     padding: tuple[int, int],
     times: tuple[int, int],
     type_: torch.dtype,
+    gpu_target: str,
+    gpu_device: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sum_repeated_taps, "_FEWEST_PIXELS", 1)
@@ -55,10 +57,10 @@ def test_repeated_pixels_are_convolved_once(
     values = torch.randint(-3, 4, (2, 8, 7, 6), generator=torch.Generator().manual_seed(0))
     image = values.to(type_)
     compiled = iree.winograd.compile(
-        iree.winograd.import_torch(model, image), target="vulkan", output_tile=1, strict=True
+        iree.winograd.import_torch(model, image), target=gpu_target, output_tile=1, strict=True
     )
     height, width = (-(-(size + count - 1) // count) for size, count in zip(kernel, times, strict=True))
     assert f"_{height}x{width}_".encode() in compiled
-    result = torch.as_tensor(iree.winograd.load(compiled, device="vulkan")(image))
+    result = torch.as_tensor(iree.winograd.load(compiled, device=gpu_device)(image))
     # Of bf16 a result may have more digits than it holds: then it is rounded as the exact sum is.
     assert torch.equal(result.double(), model.double()(values.double()).to(type_).double())
