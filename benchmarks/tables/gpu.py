@@ -205,7 +205,10 @@ _SAME_TYPE = ("inductor", "inductor-graphs")
 
 
 def called_networks(files: Sequence[Any]) -> list[str]:
-    """Milliseconds of calls by torch.compile beside Inductor's, ratios, errors, and what is left."""
+    """Milliseconds of calls by torch.compile beside Inductor's, ratios, errors, and what is left.
+
+    Where networks were measured in f32 and f16, those in f32 are listed, beside Inductor's time in fp16.
+    """
     heads = (
         "network",
         "batch",
@@ -222,6 +225,11 @@ def called_networks(files: Sequence[Any]) -> list[str]:
         "left",
     )
     rows = [row for file in files for row in file["gpu_networks"].values()]
+    if any(map(_is_single, rows)):
+        halves = {(row["network"], row["batch"]): row for row in rows if row.get("type") == "f16"}
+        rows = [
+            _beside_fp16(row, halves.get((row["network"], row["batch"]))) for row in rows if _is_single(row)
+        ]
     ratios = [(over_tf32(row), _over(row, "inductor-graphs-fp16")) for row in rows]
     lines = table(heads, (_called(row, *pair) for row, pair in zip(rows, ratios, strict=True)))
     for name, values in zip(("TF32", "fp16"), zip(*ratios, strict=True), strict=False):
@@ -231,12 +239,25 @@ def called_networks(files: Sequence[Any]) -> list[str]:
     return lines
 
 
+def _is_single(row: Mapping[str, Any]) -> bool:
+    return bool(row.get("type", "f32") == "f32")
+
+
+def _beside_fp16(row: Mapping[str, Any], half: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """A row of f32 with the time of Inductor's graphs in fp16, which may be that of the network in f16."""
+    tools = row.get("tools", {})
+    in_half = {} if half is None else half.get("tools", {}).get("inductor-graphs", {})
+    return {**row, "tools": {"inductor-graphs-fp16": in_half, **tools}} if in_half and tools else row
+
+
 def half_networks(files: Sequence[Any]) -> list[str]:
     """Milliseconds of calls in f16 and bf16 beside Inductor's in the same type, ratios and errors."""
     heads = ("network", "type", "batch", "ours, ms", "Inductor", "its graphs", "over the better")
     rows, ratios = [], []
     for row in (row for file in files for row in file["gpu_networks"].values()):
-        tools, ratio = row["tools"], over_tf32(row)
+        if _is_single(row):
+            continue
+        tools, ratio = row.get("tools", {}), over_tf32(row)
         ratios += [] if ratio is None else [ratio]
         times = (tools.get(name, {}).get("milliseconds") for name in ("winograd", *_SAME_TYPE))
         errors = (tools.get("winograd", {}).get("error"), row.get("eager_error"))
