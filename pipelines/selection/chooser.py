@@ -13,6 +13,7 @@ from iree.winograd.passes.match.padding import is_padded_with_infinity
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
+from .candidates import convolution_shape
 from .decision import Candidate, Decision
 from .implementation import Implementation
 from .layer import Layer, match_problem
@@ -46,6 +47,8 @@ class Chooser:
     """Whether decisions have all candidates, rather than those that the choice is among."""
     precision: Precision = "as-written"
     layer_precisions: tuple[str, ...] = ()
+    filter_memory_price: float = 0.0
+    """In microseconds for a MiB."""
 
     def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why.
@@ -94,13 +97,33 @@ class Chooser:
             reason = f"{which} is the fastest of those measured that are accurate enough"
             chosen, tuned = measured[0], True
         else:
-            (chosen, reason), tuned = choose_suiting(problem, self.space, accurate), False
+            (chosen, reason), tuned = self._choose_predicted(problem, accurate), False
             if limit != asked:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
         if not decision.stays_single:
             return decision
         return replace(decision, reason=f"{reason}; {_why_single(precision, candidates, limit)}")
+
+    def _choose_predicted(
+        self, problem: ConvolutionProblem, accurate: list[Candidate]
+    ) -> tuple[Candidate, str]:
+        """As `choose_suiting`; where memory has a price, one whose smaller filters are worth its time."""
+        chosen, reason = choose_suiting(problem, self.space, accurate)
+        if not self.filter_memory_price or chosen.implementation.is_left_to_iree:
+            return chosen, reason
+        price = 1e-6 * self.filter_memory_price / 2**20
+
+        def spent(candidate: Candidate) -> float:
+            return candidate.predicted_seconds + price * _filter_bytes(problem, candidate)
+
+        cheapest = min((chosen, *_apart_from_sums(accurate)), key=spent)
+        saved = _filter_bytes(problem, chosen) - _filter_bytes(problem, cheapest)
+        if saved <= 0:
+            return chosen, reason
+        return cheapest, (
+            f"its filters take {saved / 2**20:.1f} MiB less than those of {chosen.implementation.algorithm}"
+        )
 
     def leave(
         self,
@@ -147,7 +170,7 @@ class Chooser:
         precision: Precision,
     ) -> tuple[Candidate, ...]:
         """Those of `_all_candidates` that multiply what the precision lets them."""
-        keeps_all = self.keeps_all or precision != "as-written"
+        keeps_all = self.keeps_all or precision != "as-written" or self.filter_memory_price > 0
         found = replace(self, keeps_all=keeps_all)._all_candidates(problem, limit, ignore)
         return tuple(each for each in found if each.multiplies_as(precision))
 
@@ -205,13 +228,7 @@ def choose_predicted(accurate: list[Candidate], tolerance: float) -> tuple[Candi
 
     Of candidates that differ in sums alone the first counts: it is the fastest, or as fast as any.
     """
-    first: dict[Implementation, Candidate] = {}
-    for each in accurate:
-        implementation = each.implementation
-        if not implementation.is_left_to_iree:
-            alike = replace(implementation, schedule=implementation.schedule.apart_from_sums)
-            first.setdefault(alike, each)
-    ours = list(first.values())
+    ours = _apart_from_sums(accurate)
     theirs = next((each for each in accurate if each.implementation.is_left_to_iree), None)
     if theirs is not None:
         least = min((each.predicted_seconds for each in ours), default=inf)
@@ -227,6 +244,21 @@ def choose_predicted(accurate: list[Candidate], tolerance: float) -> tuple[Candi
         return chosen, "it is predicted to be the fastest that is accurate enough"
     algorithm = fastest.implementation.algorithm
     return chosen, f"it is predicted to be as fast as {algorithm}, and is more accurate"
+
+
+def _apart_from_sums(candidates: list[Candidate]) -> list[Candidate]:
+    """The first of our own of those that differ in sums alone."""
+    first: dict[Implementation, Candidate] = {}
+    for each in candidates:
+        implementation = each.implementation
+        if not implementation.is_left_to_iree:
+            alike = replace(implementation, schedule=implementation.schedule.apart_from_sums)
+            first.setdefault(alike, each)
+    return list(first.values())
+
+
+def _filter_bytes(problem: ConvolutionProblem, candidate: Candidate) -> int:
+    return convolution_shape(problem, candidate.implementation.algorithm).filter_bytes
 
 
 def _why_single(precision: Precision, candidates: tuple[Candidate, ...], limit: float | None) -> str:

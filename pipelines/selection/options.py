@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
@@ -77,6 +78,13 @@ class WinogradOptions:
         auto="the target's limit",
         flag="iree-winograd-max-relative-error",
         accepts=is_positive,
+    )
+    filter_memory_price: float = option(
+        0.0,
+        "a number of at least 0",
+        "microseconds that a layer may take longer for each MiB that its filters take less",
+        flag="iree-winograd-filter-memory-price",
+        accepts=lambda price: 0 <= price < inf,
     )
     threads: int | None = option(
         None,

@@ -69,6 +69,7 @@ class SelectAlgorithm:
     precision: Precision = same_option(WinogradOptions, "precision")
     layer_precisions: tuple[str, ...] = same_option(WinogradOptions, "layer_precisions")
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
+    filter_memory_price: float = same_option(WinogradOptions, "filter_memory_price")
     threads: int = same_option(WinogradOptions, "threads", default=1)
     machine: str | None = same_option(WinogradOptions, "machine")
     """None is the target's default."""
@@ -99,6 +100,7 @@ class SelectAlgorithm:
                 keeps_all=self.keeps_all and self.observe is not None,
                 precision=self.precision,
                 layer_precisions=self.layer_precisions,
+                filter_memory_price=self.filter_memory_price,
             )
             rewrite_each(
                 attrgetter("kind"),

@@ -1,0 +1,75 @@
+"""What a price of memory changes: layers with smaller filters, whose time it is worth."""
+
+from __future__ import annotations
+
+import pytest
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.selection.candidates import convolution_shape
+from iree.winograd.pipelines.selection.decision import Candidate, Decision
+from iree.winograd.pipelines.selection.options import WinogradOptions
+from iree.winograd.pipelines.selection.prediction import error_limit
+from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
+
+PRICES = (0.0, 20.0, 100.0, 1e3, 1e6)
+LAYERS = """
+func.func @layers(
+    %a: tensor<1x9x9x512xf32>, %wa: tensor<3x3x512x512xf32>, %ya: tensor<1x7x7x512xf32>,
+    %b: tensor<1x58x58x64xf32>, %wb: tensor<3x3x64x64xf32>, %yb: tensor<1x56x56x64xf32>,
+    %c: tensor<1x29x29x128xf32>, %wc: tensor<3x3x128x256xf32>, %yc: tensor<1x14x14x256xf32>) {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%a, %wa : tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>)
+    outs(%ya : tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
+  %1 = linalg.conv_2d_nhwc_hwcf ins(%b, %wb : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
+    outs(%yb : tensor<1x56x56x64xf32>) -> tensor<1x56x56x64xf32>
+  %2 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>}
+    ins(%c, %wc : tensor<1x29x29x128xf32>, tensor<3x3x128x256xf32>)
+    outs(%yc : tensor<1x14x14x256xf32>) -> tensor<1x14x14x256xf32>
+  return
+}
+"""
+
+
+def decisions(price: float) -> list[Decision]:
+    context, found = ir.Context(), list[Decision]()
+    context.allow_unregistered_dialects = True
+    with context, ir.Location.unknown():
+        module = ir.Module.parse(LAYERS)
+        SelectAlgorithm(filter_memory_price=price, observe=found.append).run(module.operation)
+    assert len(found) == LAYERS.count("linalg.conv")
+    return found
+
+
+def chosen(decision: Decision) -> Candidate:
+    assert decision.chosen is not None
+    return decision.chosen
+
+
+def filter_bytes(decision: Decision) -> int:
+    assert decision.problem is not None
+    return convolution_shape(decision.problem, chosen(decision).implementation.algorithm).filter_bytes
+
+
+def test_filters_shrink_with_the_price_and_are_worth_the_time() -> None:
+    by_price = [decisions(price) for price in PRICES]
+    for layer in zip(*by_price, strict=True):
+        sizes = [filter_bytes(each) for each in layer]
+        assert sizes == sorted(sizes, reverse=True)
+        for price, size, decision in zip(PRICES, sizes, layer, strict=True):
+            longer = chosen(decision).predicted_seconds - chosen(layer[0]).predicted_seconds
+            assert longer <= 1e-6 * price * (sizes[0] - size) / 2**20
+            if size < sizes[0]:
+                assert "less than those of" in decision.reason
+    assert filter_bytes(by_price[-1][0]) < filter_bytes(by_price[0][0])
+
+
+def test_errors_stay_within_the_limit() -> None:
+    for price in PRICES:
+        for decision in decisions(price):
+            assert decision.problem is not None
+            limit = error_limit(decision.problem, decision.space, None, output_tile=None)
+            assert chosen(decision).keeps(limit)
+
+
+@pytest.mark.parametrize("price", [-1.0, float("inf")])
+def test_what_is_no_price(price: float) -> None:
+    with pytest.raises(ValueError, match="filter_memory_price"):
+        WinogradOptions(filter_memory_price=price)
