@@ -162,6 +162,11 @@ RUNS: Mapping[str, Run] = {
         "models_of_people --tools ours ours-torch-compile torch onnxruntime openvino "
         "--threads 2 --jobs 7 --seconds 4",
     ),
+    "models-of-people-processor-time.json": Run(
+        "2026-11-28",
+        "a core of Emerald Rapids beside other work, torch 2.13",
+        "models_of_people --processor-time --tools ours onnxruntime openvino --threads 1 --seconds 4",
+    ),
     "models-of-people.json": Run(
         "2026-11-28",
         f"{SERVER}, torch 2.11",
