@@ -7,6 +7,7 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
 from iree.winograd.passes.build.transpositions import transposed
+from iree.winograd.passes.match.conversions import is_narrowing, rounding_type
 from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
@@ -21,8 +22,8 @@ _KERNEL = "flow.dispatch"
 def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value | None:
     """Build what this `linalg.generic` makes of an image by resampling it, of the version of that image.
 
-    The smaller image is the one to be transposed: not here where a larger result only leaves the program, but
-    here where a convolution reads it, even if there is no version yet.
+    The smaller image is the one to be transposed: not here where a larger result only leaves the program, or
+    is read by a kernel as it is, but here where a convolution reads it, even if there is no version yet.
     """
     match = match_resampling(operation)
     if not isinstance(match, Resampling):
@@ -35,10 +36,17 @@ def rewrite_resampling(operation: ir.Operation, versions: Versions) -> ir.Value 
             if not is_larger or not _is_convolved(result):
                 return None
             versions[source] = transposed(source, order)
-        elif is_larger and all(use.owner.operation.name in EXITS for use in result.uses):
+        elif is_larger and all(_leaves(use.owner.operation) for use in result.uses):
             return None
         axes = {order.index(dimension): axis for dimension, axis in match.axes.items()}
         return resampled(versions[source], axes)
+
+
+def _leaves(user: ir.Operation) -> bool:
+    """Whether an image that is read so, maybe rounded to half precision first, keeps its layout."""
+    if is_narrowing(user) or rounding_type(user) is not None:
+        return all(_leaves(use.owner.operation) for use in user.results[0].uses)
+    return user.name in (*EXITS, _KERNEL)
 
 
 def _is_convolved(image: ir.Value) -> bool:

@@ -12,8 +12,9 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import rounding_type, widened_source
+from iree.winograd.passes.match.conversions import is_narrowing, rounding_type, widened_source
 from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -33,7 +34,8 @@ class LowerResampling:
     dimension that is padded. A kernel reads quads of channels, a few rows at a time, with all dimensions at
     once, and writes what is concatenated to its place. On CUDA it reads and writes half precision. Images of
     less than 2^17 elements that elementwise operations read are left, which IREE computes in one dispatch,
-    and so are those whose pixels are only repeated, whose order `winograd-copy-rearranged` copies.
+    and so are those whose pixels are only repeated, whose order `winograd-copy-rearranged` copies, unless
+    they are concatenated.
 
         %r = linalg.generic ins(%weights...) {
           %i = tensor.extract %rows[linalg.index 1]
@@ -78,7 +80,7 @@ def _lower(operation: ir.Operation, backend: Backend, lowering: Lowering) -> lis
     last = result.owner.operation
     with operation.location, ir.InsertionPoint(last):
         computed = lowering.compute(image if image.half is None else _reading_half(image))
-        if image.half is not None:
+        if image.half is not None and half_type(result) is None:
             computed = converted(computed, ir.F32Type.get())
     result.replace_all_uses_with(computed)
     return ([] if last == operation else [last]) + [each for each, _ in taken]
@@ -104,14 +106,19 @@ def _composed(resamplings: list[Resampling]) -> Resampling:
     return Resampling(resamplings[-1].source, axes)
 
 
+def _rounded_to(user: ir.Operation) -> ir.Type | None:
+    """The type of half precision that an operation rounds a tensor to, whether the result is f32 or not."""
+    return half_type(user.results[0]) if is_narrowing(user) else rounding_type(user)
+
+
 def _forms(
     resampling: Resampling, resampled: ir.Value, backend: Backend
 ) -> Iterator[tuple[ResampledImage, ir.Value]]:
     """What may be computed, the best first, and the value that it is."""
     user = only_user(resampled)
     if backend.iree_code.converts_half:
-        half, result = None if user is None else rounding_type(user), resampled
-        if user is not None and half is not None:
+        half, result = None, resampled
+        if user is not None and (half := _rounded_to(user)) is not None:
             result = user.results[0]
         elif all(axis.taps == 1 for axis in resampling.axes.values()):
             half = held_type(resampling.source)

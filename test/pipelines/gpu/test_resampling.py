@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import iree.winograd
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.kernels import resampling
+from ptx_interpreter import Kernel
+from ptxas import spilled_bytes
 from torch import nn
 from torch.nn import functional
-from wide import wide
+from wide import wide, wide_combinations
 
 UNIT_ROUNDOFF = 2.0**-24
 _POSITION_ROUNDINGS = 4
@@ -125,28 +133,31 @@ def test_images_are_those_of_float64(
 class Decoder(nn.Module):
     """An enlarged image beside another that a convolution computes, as U-Nets concatenate them."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, mode: str) -> None:
         super().__init__()
+        self.size: dict[str, object] = {"scale_factor": 2, "mode": mode}
+        if mode != "nearest":
+            self.size["align_corners"] = True
         self.inner, self.outer = (nn.Conv2d(8, channels, 1, bias=False) for _ in range(2))
         self.mixed = nn.Conv2d(2 * channels, 2 * channels, 1, bias=False)
         for convolution in (self.inner, self.outer, self.mixed):
             nn.init.dirac_(convolution.weight)
 
     def forward(self, small: torch.Tensor, large: torch.Tensor) -> torch.Tensor:
-        enlarged = functional.interpolate(
-            self.inner(small), scale_factor=2, mode="bilinear", align_corners=True
-        )
+        enlarged = functional.interpolate(self.inner(small), **self.size)  # type: ignore[arg-type]
         result: torch.Tensor = self.mixed(torch.cat([self.outer(large), enlarged], 1))
         return result
 
 
-@pytest.mark.parametrize("channels", [8, *wide([6])])
+@pytest.mark.parametrize(
+    "channels, mode", [(8, "bilinear"), *wide_combinations([(6, "bilinear"), (8, "nearest")])]
+)
 def test_what_is_concatenated_is_written_to_its_place(
-    channels: int, gpu_target: str, gpu_device: str
+    channels: int, mode: str, gpu_target: str, gpu_device: str
 ) -> None:
     case = Case(_resized("bilinear"), (1, 8, 6, 10))
     small, large = images([case, Case(_resized("bilinear"), (1, 8, 12, 20))])
-    model = Decoder(channels).eval()
+    model = Decoder(channels, mode).eval()
     program = bytes(compile(iree.winograd.import_torch(model, small, large), target=gpu_target, strict=True))
     assert f"winograd_resampled_1x12x20x{channels}".encode() in program
     # Nothing copies it.
@@ -156,6 +167,72 @@ def test_what_is_concatenated_is_written_to_its_place(
         exact = model.double()(small.double(), large.double()).numpy()
     of_products = 0.0 if gpu_device == "vulkan" else 2 * UNIT_ROUNDOFF
     assert np.abs(result - exact).max() <= case.bound + of_products
+
+
+class Enlarged(nn.Module):
+    """An image of half precision that is enlarged between filters that read no channel but one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = (nn.Conv2d(8, 8, 1, bias=False) for _ in range(2))
+        for convolution in (self.first, self.last):
+            nn.init.dirac_(convolution.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.last(functional.interpolate(self.first(x), size=(8, 9), mode="bilinear"))
+        return result
+
+
+def test_images_of_half_precision_are_read_and_written_so(tmp_path: Path) -> None:
+    """Through CUDA: the kernel's text is run here, by the tables of torch's convention on pixels."""
+    x = torch.randn((1, 8, 5, 6), generator=torch.Generator().manual_seed(0)).half()
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    imported = iree.winograd.import_torch(Enlarged().half().eval(), x)
+    compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
+    assert set(spilled_bytes(tmp_path, "sm_90a").values()) == {0}
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    kernel = resampling.ResamplingKernel((1, 8, 9, 8), ((1, 2), (2, 2)))
+    rows, columns = (resampling.TapTable(2).of(half_pixel_axis(*sizes)) for sizes in ((5, 8), (6, 9)))
+    image = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
+    result = np.full((1, 8, 9, 8), np.nan, np.float16)
+    # A buffer is a part of a larger one: constants are in one, in which columns are looked up first.
+    body = text[text.index(f".entry {kernel.name}(") :].partition("\n}")[0]
+    (of_image,), of_tables, (of_result,) = (
+        list(dict.fromkeys(int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)))
+        for access in (r"ld\.global\S*\.v4\.b16", r"ld\.global\S*\.v4\.b32", r"st\.global\S*")
+    )
+    constants = placed(dict(zip(of_tables, (columns, rows), strict=True)))
+    buffers = [placed({of_image: image}), constants, placed({of_result: result})]
+    blocks, groups = (index.known for index in kernel.workgroups(Sizes({})))
+    assert blocks is not None and groups is not None
+    number = ((block, group, 0) for block in range(blocks) for group in range(groups))
+    Kernel.parsed(text, kernel.name).run(buffers, number)
+    result = buffers[-1][of_result:].view(np.float16).reshape(result.shape)
+    exact = functional.interpolate(x.double(), size=(8, 9), mode="bilinear").numpy()
+    largest = np.abs(image.astype(np.float64)).max()
+    of_f32 = largest * Case(_resized("bilinear"), tuple(x.shape)).bound
+    # The result is rounded once, and below the least normal number to one of the denormal ones.
+    bound = 2.0**-11 * np.abs(exact) + 2.0**-25 + 1.01 * of_f32
+    assert (np.abs(np.moveaxis(result.astype(np.float64), -1, 1) - exact) <= bound).all()
+
+
+def placed(arrays: Mapping[int, npt.NDArray[Any]]) -> npt.NDArray[np.uint8]:
+    """The memory that has arrays from such bytes on."""
+    memory = np.zeros(max(begin + array.nbytes for begin, array in arrays.items()), np.uint8)
+    for begin, array in arrays.items():
+        memory[begin : begin + array.nbytes] = array.ravel().view(np.uint8)
+    return memory
+
+
+def half_pixel_axis(size: int, resized: int) -> Axis:
+    """A dimension that is resized linearly, as torch does where corners aren't aligned."""
+    scale = np.float32(size) / np.float32(resized)
+    half = np.float32(0.5)
+    position = np.maximum((np.arange(resized, dtype=np.float32) + half) * scale - half, np.float32(0))
+    first = position.astype(np.int32)
+    share = position - first.astype(np.float32)
+    indices = np.stack([first, np.minimum(first + 1, size - 1)])
+    return Axis(indices, np.stack([1 - share, share]).astype(np.float32))
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
