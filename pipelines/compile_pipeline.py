@@ -89,7 +89,7 @@ from .to_kernels.lower_elementwise import LowerElementwise
 from .to_kernels.lower_group_norm import LowerGroupNorm
 from .to_kernels.lower_layer_norm import LowerLayerNorm
 from .to_kernels.lower_resampling import LowerResampling
-from .to_kernels.lower_softmax import LowerSoftmax
+from .to_kernels.lower_softmax import LowerChannelSoftmax, LowerSoftmax
 from .to_kernels.lower_sums import LowerSums
 from .to_kernels.lower_to_dispatch import LowerToDispatch
 from .to_kernels.pool_in_place import PoolInPlace
@@ -131,7 +131,7 @@ def compile_pipeline(
         SplitTransposed(),
         DropUnitDimensions(),
         NormalizeLayout(),
-        LowerSoftmax(),
+        LowerChannelSoftmax(),
         TrimTaps(),
         MergeBranches(),
         MoveStrides(),

@@ -86,11 +86,23 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 28 --gpus 2 --rounds 4 "
         "--limit 380 --budget 270",
     ),
-    "gpu-f16-h200.json": Run(
+    "gpu-calls-one-image-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types f16 bf16 "
-        "--tools winograd inductor-graphs --jobs 16 --rounds 4 --limit 110",
+        "gpu_networks --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4 "
+        "--limit 350",
+    ),
+    "gpu-diffusion-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
+        "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
+    ),
+    "gpu-f16-images-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4 "
+        "--limit 420",
     ),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
@@ -128,7 +140,7 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids, one virtual processor beside other work",
         "half_precision --clock processor --rounds 7`, bf16 with `--rounds 9",
     ),
-    "half-zoo.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
+    "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
     "half-server.json": Run(
         "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
     ),

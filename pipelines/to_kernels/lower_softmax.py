@@ -28,8 +28,7 @@ class LowerSoftmax:
     element: most where rows are no multiple of vectors. Rewritten is softmax along a dimension of f32, of 16
     elements or more, whose sizes are static, but for the first. On GPUs threads share rows and hold them in
     registers, where IREE's code reads them three times, and have columns of up to 32 elements of results that
-    leave the program, as classes of pixels do. Softmax over the channels of other images is that of rows once
-    these are channels last: the pass runs before `winograd-normalize-layout` and behind it.
+    leave the program, as classes of pixels do.
 
         %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
         %d = linalg.generic ins(%x, %m) { arith.subf }
@@ -67,6 +66,20 @@ class LowerSoftmax:
             return
         lowering = backend.lowering(module)
         rewrite_each("softmax", divisions, lambda each: _lower(each, backend, lowering))
+
+
+@register_pass("winograd-lower-channel-softmax")
+class LowerChannelSoftmax(LowerSoftmax):
+    """Have a kernel of this project compute softmax over the channels of images.
+
+    Once images are channels last it is that of rows, which `winograd-lower-softmax` takes before: this is the
+    same rewrite, behind `winograd-normalize-layout`.
+
+        %s = linalg.generic ins(%e) outs(%zeros) { arith.addf } -> tensor<1x1x4x8xf32>, of each pixel
+        %y = linalg.generic ins(%e, %s) { arith.divf } -> tensor<1x4x8x20xf32>
+      becomes
+        %y = flow.dispatch @winograd_softmax_32x20(%x)
+    """
 
 
 def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None:

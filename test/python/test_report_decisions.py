@@ -182,7 +182,7 @@ def test_says_what_the_ir_gets() -> None:
 
 def test_a_fully_connected_layer(tmp_path: Path) -> None:
     """Beside a product that is none: both are in the report, in program order among convolutions."""
-    report = report_of(MATMULS, tmp_path, threads=1)
+    report = report_of(MATMULS, tmp_path, target="cpu:haswell", threads=1)
     assert list(violations(report, DecisionReport, "report")) == []
     first, computed, second = report["layers"]
     assert [(each["kind"], each["number"]) for each in report["layers"]] == [
