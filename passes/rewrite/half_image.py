@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.match.conversions import widened_source
@@ -34,3 +35,17 @@ def moved(move: ir.Operation, image: ir.Value) -> ir.Value:
         copy.operands[0] = image
         copy.results[0].set_type(half)
     return copy.results[0]
+
+
+def read_by_transform(transform: ops.InputTransformOp, image: ir.Value) -> None:
+    """Has what uses a transform use one that reads `image`, which is its own before that was widened."""
+    with transform.location, ir.InsertionPoint(transform):
+        rebuilt = ops.input_transform(
+            image,
+            transform.decomposition,
+            transform.padding_low,
+            transform.padding_high,
+            transform.groups,
+            channels_first=transform.channels_first,
+        )
+    transform.result.replace_all_uses_with(rebuilt.result)

@@ -33,7 +33,7 @@ from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.passes.rewrite.half_image import half_image, moved
+from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
@@ -102,7 +102,7 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         return
     for move in moves:
         source = moved(move, source)
-    _rebuild_input(group.input_transform, source)
+    read_by_transform(group.input_transform, source)
     erase_if_unused([group.input_transform.operation])
 
 
@@ -270,7 +270,7 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
             user.operands[list(user.operands).index(value)] = widened
     for user in [each for each in users if each not in statistics]:
         if user.name == ops.InputTransformOp.OPERATION_NAME:
-            _rebuild_input(ops.InputTransformOp(user), narrowed)
+            read_by_transform(ops.InputTransformOp(user), narrowed)
             unused.append(user)
         elif user.name == ops.OutputTransformOp.OPERATION_NAME:
             _widen_operands(user, ops.OutputTransformOp(user).body, value, narrowed)
@@ -392,20 +392,6 @@ def _takes(group: ConvolutionGroup, space: SearchSpace, **stored: ir.Type | None
     shape = group.shape
     types = replace(shape.element_types, **{name: str(type_) for name, type_ in stored.items()})
     return space.misfit(replace(shape, element_types=types), schedule) is None
-
-
-def _rebuild_input(transform: ops.InputTransformOp, image: ir.Value) -> None:
-    """Has the transform read `image` in place of what is that image widened."""
-    with transform.location, ir.InsertionPoint(transform):
-        rebuilt = ops.input_transform(
-            image,
-            transform.decomposition,
-            transform.padding_low,
-            transform.padding_high,
-            transform.groups,
-            channels_first=transform.channels_first,
-        )
-    transform.result.replace_all_uses_with(rebuilt.result)
 
 
 def _widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narrowed: ir.Value) -> None:

@@ -17,7 +17,7 @@ from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.passes.rewrite.half_image import half_image, moved
+from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.schedule import Schedule
@@ -121,15 +121,8 @@ def _read(group: WeightGradientGroup, input: _Operand | None = None, filter: _Op
     if input is not None:
         images = group.input_transform
         with images.location, ir.InsertionPoint(images):
-            rebuilt = ops.input_transform(
-                input.build(),
-                images.decomposition,
-                images.padding_low,
-                images.padding_high,
-                images.groups,
-                channels_first=images.channels_first,
-            )
-        images.result.replace_all_uses_with(rebuilt.result)
+            image = input.build()
+        read_by_transform(images, image)
         erase_if_unused([images.operation])
     if filter is not None:
         gradients = group.gradient_transform

@@ -152,7 +152,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return counted
 
-    monkeypatch.setattr(store_half, "_rebuild_input", count_calls("input", store_half._rebuild_input))
+    monkeypatch.setattr(store_half, "read_by_transform", count_calls("input", store_half.read_by_transform))
     monkeypatch.setattr(store_half, "_rebuild_output", count_calls("output", store_half._rebuild_output))
     return count
 

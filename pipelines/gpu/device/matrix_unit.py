@@ -17,6 +17,8 @@ WARP_THREADS = 32
 """Of NVIDIA's warps, and of the threads that find a scale together on all GPUs."""
 MATRIX_ROWS = 16
 """Rows, columns and reduction of the products that operands are divided into."""
+MATRIX_COLUMNS = 8
+"""Columns of the smallest product of NVIDIA's units, `mma`."""
 COPIED = 8
 """Numbers of half precision that a thread copies at once: 16 bytes."""
 

@@ -168,6 +168,8 @@ class _Workgroup:
 
     def __init__(self, schedule: HalfWeightGradientSchedule, gathered: list[_Gathered]) -> None:
         self._schedule = schedule
+        self._tiles_down, self._tiles_across = schedule.warp_tiles
+        self._tiles = self._tiles_down * self._tiles_across
         self._images, self._gradients = gathered
         self._behind = STAGE_TILES * self._images.pitch
         """Elements of a stage before the gradients."""
@@ -252,16 +254,3 @@ class _Workgroup:
         column = self._warp_column + self._matrix // 2 * _MATRIX + number * MATRIX_ROWS
         at = place + self._behind + output * self._gradients.pitch + column
         return self._shared.fragment(at, transposed=True)
-
-    @property
-    def _tiles_down(self) -> int:
-        return self._schedule.warp_rows // MATRIX_ROWS
-
-    @property
-    def _tiles_across(self) -> int:
-        """Of eight columns each."""
-        return self._schedule.warp_columns // _MATRIX
-
-    @property
-    def _tiles(self) -> int:
-        return self._tiles_down * self._tiles_across

@@ -16,7 +16,12 @@ from itertools import product
 from iree.winograd.dialect.bindings import arith, ir, memref, scf, vector
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index, IndexLike, select_index
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MATRIX_SUMS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import (
+    MATRIX_COLUMNS,
+    MATRIX_ROWS,
+    MATRIX_SUMS,
+    WARP_THREADS,
+)
 from iree.winograd.pipelines.gpu.device.memory import QUAD, thread_id
 from iree.winograd.pipelines.gpu.device.mma import (
     StageMemory,
@@ -34,7 +39,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
 from .single_products import PAIR, parts_of_fragment
 from .tile_product import PackedTileProductKernel, Panel
 
-_COLUMNS, _REDUCTION = 8, 8
+_REDUCTION = 8
 """Of one product on matrix units."""
 
 
@@ -73,6 +78,8 @@ class _Workgroup:
         self, schedule: MatrixWeightGradientSchedule, images: Panel, gradients: Panel, products: Panel
     ) -> None:
         self._schedule = schedule
+        self._tiles_down, self._tiles_across = schedule.warp_tiles
+        self._tiles = self._tiles_down * self._tiles_across
         single = MATRIX_SUMS.type
         self._images, self._gradients = (
             _Source(panel.buffer.viewed_as(single), panel.origin, panel.stride, size, behind)
@@ -101,7 +108,7 @@ class _Workgroup:
             sums = arith.addf(high[number], low[number])
             for half in range(2):
                 row = self._warp_row + self._lane_row + (i * MATRIX_ROWS + half * (MATRIX_ROWS // 2))
-                column = self._warp_column + self._lane_place * PAIR + j * _COLUMNS
+                column = self._warp_column + self._lane_place * PAIR + j * MATRIX_COLUMNS
                 place = (self._result + row * self._result_stride + column) // PAIR
                 memref.store(vector.extract(sums, [], [half]), self._products, [place.value])
 
@@ -173,22 +180,9 @@ class _Workgroup:
 
     def _columns(self, place: Index, first: int, number: int) -> list[ir.Value]:
         """This thread's elements of eight columns: one at two tiles."""
-        column = self._warp_column + self._lane_row + number * _COLUMNS
+        column = self._warp_column + self._lane_row + number * MATRIX_COLUMNS
         return [self._load(self._gradients, place, first + tile, column) for tile in (0, _REDUCTION // 2)]
 
     def _load(self, source: _Source, place: Index, tile: int, channel: Index) -> ir.Value:
         own = self._lane_place * source.pitch + channel
         return self._shared.load(place + own + (tile * source.pitch + source.behind))
-
-    @property
-    def _tiles_down(self) -> int:
-        return self._schedule.warp_rows // MATRIX_ROWS
-
-    @property
-    def _tiles_across(self) -> int:
-        """Of eight columns each."""
-        return self._schedule.warp_columns // _COLUMNS
-
-    @property
-    def _tiles(self) -> int:
-        return self._tiles_down * self._tiles_across

@@ -6,7 +6,7 @@ from abc import ABC
 from dataclasses import dataclass, field
 
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_COLUMNS, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 
 from .gemm import GemmSchedule
@@ -84,17 +84,14 @@ class MultiplyAddWeightGradientSchedule(GpuWeightGradientSchedule):
 
 
 @dataclass(frozen=True)
-class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
-    """On matrix units: three products of TF32 for each of fp32, of numbers that are split into two.
+class StagedWeightGradientSchedule(GpuWeightGradientSchedule, ABC):
+    """On matrix units, which sum the products of a stage of tiles; the sums are then added in fp32.
 
-    A warp has `warp_rows` x `warp_columns` sums. Matrix units sum the products of a stage of tiles, which are
-    then added in fp32; `stages` of both operands are in shared memory at once.
+    A warp has `warp_rows` x `warp_columns` sums. `stages` of both operands are in shared memory at once.
 
-    Raises ValueError for blocks that don't divide into such parts, those that the threads can't copy in equal
-    shares, and for a `tile_block` that isn't whole stages.
+    Raises ValueError for blocks that don't divide into such parts, and for a `tile_block` that isn't whole
+    stages.
     """
-
-    kind = "matrix-weight-gradient"
 
     warp_rows: int = 32
     warp_columns: int = 32
@@ -106,9 +103,6 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
         require_whole_warps(self)
         if self.tile_block % STAGE_TILES:
             raise ValueError(f"tile_block {self.tile_block} must be a multiple of {STAGE_TILES}")
-        for channels in (self.block_rows, self.block_columns):
-            if STAGE_TILES * channels // QUAD % self.threads:
-                raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
 
     @property
     def threads(self) -> int:
@@ -123,13 +117,35 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
         """Of both operands of a stage."""
         return STAGE_TILES * (self.block_rows + self.block_columns + 2 * STAGE_PADDING)
 
-    def shared_memory_bytes(self, types: ElementTypes) -> int:
-        return self.stages * self.stage_elements * types.domain_bytes
-
     @property
     def summed_block(self) -> int:
         """Tiles that one sum of matrix units takes."""
         return STAGE_TILES
+
+    @property
+    def warp_tiles(self) -> tuple[int, int]:
+        """Tiles of 16 rows by 8 columns of a matrix unit that a warp has, down and across."""
+        return self.warp_rows // MATRIX_ROWS, self.warp_columns // MATRIX_COLUMNS
+
+
+@dataclass(frozen=True)
+class MatrixWeightGradientSchedule(StagedWeightGradientSchedule):
+    """Three products of TF32 for each of fp32, of numbers that are split into two.
+
+    Raises ValueError as `StagedWeightGradientSchedule` does, and for blocks that the threads can't copy in
+    equal shares.
+    """
+
+    kind = "matrix-weight-gradient"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for channels in (self.block_rows, self.block_columns):
+            if STAGE_TILES * channels // QUAD % self.threads:
+                raise ValueError(f"{self.threads} threads can't share the copies of {self} equally")
+
+    def shared_memory_bytes(self, types: ElementTypes) -> int:
+        return self.stages * self.stage_elements * types.domain_bytes
 
     @property
     def matrix_products(self) -> int:
@@ -137,34 +153,26 @@ class MatrixWeightGradientSchedule(GpuWeightGradientSchedule):
 
 
 @dataclass(frozen=True)
-class HalfWeightGradientSchedule(GpuWeightGradientSchedule):
-    """On matrix units: one product of numbers of half precision, which are the `multiplied_type`.
+class HalfWeightGradientSchedule(StagedWeightGradientSchedule):
+    """One product of numbers of half precision, which are the `multiplied_type`.
 
-    Nothing is transformed: threads gather images of every tap, and gradients, as they are multiplied. A warp
-    has `warp_rows` x `warp_columns` sums. Matrix units sum the products of a stage of tiles, which are then
-    added in fp32; `stages` of both operands are in shared memory at once.
+    Nothing is transformed: threads gather images of every tap, and gradients, as they are multiplied.
 
-    Raises ValueError for another type, for blocks that don't divide into such parts, those that the threads
-    can't gather in equal shares, and for a `tile_block` that isn't whole stages.
+    Raises ValueError as `StagedWeightGradientSchedule` does, for another type, for less than two stages, and
+    for blocks that the threads can't gather in equal shares.
     """
 
     kind = "half-weight-gradient"
 
-    warp_rows: int = 32
-    warp_columns: int = 32
-    stages: int = 3
     resident_workgroups: int = 2
     multiplied_type: str = field(default="f16", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_whole_warps(self)
         if self.multiplied_type not in HALF_TYPES:
             raise ValueError(f"no product of matrix units is of {self.multiplied_type}")
         if self.stages < 2:
             raise ValueError(f"stages must be at least 2, not {self.stages}")
-        if self.tile_block % STAGE_TILES:
-            raise ValueError(f"tile_block {self.tile_block} must be a multiple of {STAGE_TILES}")
         for channels in (self.block_rows, self.block_columns):
             chunks = channels // COPIED
             if self.threads % chunks or STAGE_TILES * chunks % self.threads:
@@ -174,26 +182,8 @@ class HalfWeightGradientSchedule(GpuWeightGradientSchedule):
     def reads_in_place(self) -> bool:
         return True
 
-    @property
-    def threads(self) -> int:
-        return WARP_THREADS * warp_count(self)
-
-    @property
-    def resident_threads(self) -> int:
-        return self.resident_workgroups * self.threads
-
-    @property
-    def stage_elements(self) -> int:
-        """Of both operands of a stage."""
-        return STAGE_TILES * (self.block_rows + self.block_columns + 2 * STAGE_PADDING)
-
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         return HALF_BYTES * self.stages * self.stage_elements
-
-    @property
-    def summed_block(self) -> int:
-        """Tiles that one sum of matrix units takes."""
-        return STAGE_TILES
 
     @property
     def matrix_products(self) -> int:
