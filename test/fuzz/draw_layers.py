@@ -147,7 +147,11 @@ def squeeze_and_excitation(draft: Draft, image: Image) -> Image:
 
 
 def softmax(draft: Draft, image: Image) -> Image:
-    rank = len(draft.types[image.value].shape)
+    of = draft.types[image.value]
+    if of.is_empty:
+        # Nothing is the largest of nothing.
+        return image
+    rank = len(of.shape)
     return Image(softmax_along(draft, image.value, draft.number(1, rank - 1)), image.layout)
 
 

@@ -171,7 +171,9 @@ def test_workgroups_of_a_cluster_share_groups(
     across, blocks, outer = schedule.grid
     grid = ((i, block, n) for n, block, i in product(range(outer), range(blocks), range(across)))
     # Image and result lie in one buffer of the program, behind other tensors.
-    places = [_last_offset(text[text.index(f".entry {name}") :], each) // x.itemsize for each in ("ld", "st")]
+    places = [
+        _first_offset(text[text.index(f".entry {name}") :], each) // x.itemsize for each in ("ld", "st")
+    ]
     both = torch.full((max(places) + x.numel(),), torch.nan, dtype=type_)
     parts = [both[place : place + x.numel()].view(x.shape) for place in places]
     parts[0].copy_(x)
@@ -185,10 +187,11 @@ def test_workgroups_of_a_cluster_share_groups(
     assert (np.abs(result - expected) <= bound).all()
 
 
-def _last_offset(text: str, instruction: str) -> int:
-    """In bytes, of what a kernel reads or writes, from where its buffers begin."""
-    found = re.findall(rf"\t{instruction}\.global[^;]*?\[%\w+(?:\+(\d+))?\]", text[: text.index("\n}\n")])
-    return max(int(each or 0) for each in found)
+def _first_offset(text: str, instruction: str) -> int:
+    """In bytes, of what a kernel reads or writes first, from where its buffer begins: rows follow it."""
+    found = re.search(rf"\t{instruction}\.global[^;]*?\[%\w+(?:\+(\d+))?\]", text[: text.index("\n}\n")])
+    assert found is not None
+    return int(found[1] or 0)
 
 
 def _bits(tensor: torch.Tensor) -> Array:
