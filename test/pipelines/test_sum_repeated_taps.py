@@ -34,10 +34,7 @@ class Enlarged(torch.nn.Module):
         *wide_combinations(
             [
                 ((3, 3), (1, 1), (2, 2), torch.float16),
-                ((3, 3), (1, 1), (2, 2), torch.bfloat16),
                 ((5, 4), (2, 0), (3, 2), torch.float32),
-                ((1, 3), (0, 1), (1, 2), torch.float32),
-                ((2, 2), (0, 0), (2, 2), torch.float32),
             ]
         ),
     ],
@@ -62,5 +59,4 @@ def test_repeated_pixels_are_convolved_once(
     height, width = (-(-(size + count - 1) // count) for size, count in zip(kernel, times, strict=True))
     assert f"_{height}x{width}_".encode() in compiled
     result = torch.as_tensor(iree.winograd.load(compiled, device=gpu_device)(image))
-    # Of bf16 a result may have more digits than it holds: then it is rounded as the exact sum is.
-    assert torch.equal(result.double(), model.double()(values.double()).to(type_).double())
+    assert torch.equal(result.double(), model.double()(values.double()))
