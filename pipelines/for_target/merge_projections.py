@@ -21,7 +21,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
-from iree.winograd.passes.match.attention import is_attention, match_attention, match_fused
+from iree.winograd.passes.match.attention import is_attention, match_attention
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant
 from iree.winograd.passes.match.conversions import is_narrowing, is_widening, rounding_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
@@ -34,6 +34,7 @@ from iree.winograd.passes.match.strided_view import constant_factor
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend
+from ..backends.fused_attention import fused_attention
 from ..backends.module_backend import supported_backend
 from ..backends.search_space import SearchSpace
 from ..problems.tensor_operations import BatchedAttention
@@ -204,11 +205,7 @@ def _has_kernel(operation: ir.Operation, backend: Backend) -> bool:
     attention = match_attention(operation)
     if isinstance(attention, NoMatch):
         return False
-    for in_half in (True, False):
-        fused = match_fused(attention, in_half=in_half)
-        if not isinstance(fused, NoMatch) and backend.misfit(BatchedAttention(fused, threads=1)) is None:
-            return True
-    return False
+    return isinstance(fused_attention(attention, backend, threads=1), BatchedAttention)
 
 
 def _source(rows: ir.Value) -> ir.Value:

@@ -15,13 +15,14 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.attention import Attention, is_attention, match_attention, match_fused
+from iree.winograd.passes.match.attention import Attention, is_attention, match_attention
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 from iree.winograd.passes.rewrite.moved_result import replace_moved
 
 from ..backends.backend import Backend, Lowering
+from ..backends.fused_attention import fused_attention
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import BatchedAttention, RowSoftmax
 from ..selection.options import WinogradOptions
@@ -76,22 +77,15 @@ class LowerAttention:
         if isinstance(attention, NoMatch):
             remark_left(PASS_NAME, attention)
             return
-        for in_half in (True, False):
-            fused = match_fused(attention, in_half=in_half)
-            if isinstance(fused, NoMatch):
-                misfit: NoMatch = fused
-                break
-            batched = BatchedAttention(fused, self.threads)
-            reason = backend.misfit(batched)
-            if reason is None:
-                replace_moved(operation, fused.result, partial(_computed, batched, lowering))
-                erase_with_operands(operation)
-                return
-            misfit = NoMatch(operation, reason)
+        batched = fused_attention(attention, backend, self.threads)
+        if isinstance(batched, BatchedAttention):
+            replace_moved(operation, batched.attention.result, partial(_computed, batched, lowering))
+            erase_with_operands(operation)
+            return
         if backend.iree_code.attends_slowly:
             _separate(attention, backend, lowering)
         else:
-            remark_left(PASS_NAME, misfit)
+            remark_left(PASS_NAME, batched)
 
 
 def _computed(operation: BatchedAttention, lowering: Lowering) -> ir.Value:
