@@ -19,8 +19,8 @@ from iree.winograd.pipelines.machines.amd import FEW_WAVES, AmdFamily, amd_famil
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .candidate_schedules import gemm_schedules
 from .cost_model import PRODUCT_LATENCY, TAP_ROW_LATENCY, full_threads, launch_seconds
+from .gemm_schedules import gemm_schedules
 from .iree_blocks import block_by_rocm, block_by_vulkan
 from .rates import REACHED, product_rate
 from .representative import representative

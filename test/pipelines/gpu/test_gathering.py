@@ -14,8 +14,9 @@ import pytest
 import torch
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.pipelines.gpu.choice.candidate_schedules import GATHERING_SCHEDULES, schedules
+from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
+from iree.winograd.pipelines.gpu.choice.warpgroup_schedules import GATHERING_SCHEDULES
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule

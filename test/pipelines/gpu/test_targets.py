@@ -14,7 +14,7 @@ from convolution_program import Program, compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
-from iree.winograd.pipelines.gpu.choice.candidate_schedules import GEMM_SCHEDULES
+from iree.winograd.pipelines.gpu.choice.gemm_schedules import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule

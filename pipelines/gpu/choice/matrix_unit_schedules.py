@@ -1,0 +1,49 @@
+"""Schedules of products on the matrix units of a GPU, among which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS, MatrixSchedule
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .implicit_gemm_schedules import implicit_gemm_schedules
+from .rounded_products import multiplying_bf16
+from .warp_schedules import unrolls_stages, warp_schedules
+from .warpgroup_schedules import gathering_schedules, warpgroup_schedules
+
+
+def matrix_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[MatrixSchedule]:
+    """The schedules of products on matrix units that the target and its machine are for."""
+    if machine.matrix_flops is None:
+        return
+    gathering = [
+        each for each in gathering_schedules(shape, machine) if kernel_misfit(shape, target, each) is None
+    ]
+    candidates = (
+        *(
+            multiplying_bf16(each, shape)
+            for each in chain(warp_schedules(machine), warpgroup_schedules(shape, machine))
+            if not gathering or not _is_whole(each)
+        ),
+        *gathering,
+        *implicit_gemm_schedules(shape, target, machine),
+    )
+    yield from (
+        each
+        for each in candidates
+        if kernel_misfit(shape, target, each) is None and not unrolls_stages(shape, each)
+    )
+
+
+def _is_whole(schedule: MatrixSchedule) -> bool:
+    """Whether warpgroups sum whole products of rounded numbers, with a kernel before them."""
+    is_rounded = isinstance(schedule, WarpgroupSchedule) and schedule.products == ROUNDED_PRODUCTS
+    return is_rounded and schedule.reduction_parts == 1

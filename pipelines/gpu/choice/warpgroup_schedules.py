@@ -1,0 +1,102 @@
+"""Schedules of products by warpgroups, among which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .representative import representative
+from .rounded_products import multiplying_as_is
+
+WARPGROUP_SCHEDULES = (
+    WarpgroupSchedule(64, 64, stages=4, resident_workgroups=3),
+    WarpgroupSchedule(64, 128, stages=4, resident_workgroups=2),
+    WarpgroupSchedule(128, 128, stages=6),
+)
+"""For rounded numbers. As many of their workgroups as are resident walk over all blocks. The first has least
+columns."""
+GATHERING_SCHEDULES = tuple(
+    WarpgroupSchedule(
+        rows,
+        columns,
+        products=ROUNDED_PRODUCTS,
+        stages=stages,
+        resident_workgroups=resident,
+        copying_warps=copying_warps,
+    )
+    for rows, columns, stages, resident, copying_warps in (
+        (128, 256, 4, 1, 4),
+        (128, 192, 4, 1, 4),
+        (128, 160, 5, 1, 4),
+        (128, 128, 6, 1, 4),
+        (128, 96, 3, 2, 2),
+        (128, 64, 4, 2, 4),
+        (64, 160, 3, 2, 4),
+        (64, 128, 4, 2, 4),
+        (64, 96, 4, 3, 2),
+        (64, 64, 4, 3, 4),
+    )
+)
+"""For direct convolutions of images whose numbers are multiplied as they are: what fills shared memory, and
+leaves threads registers for their sums."""
+GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
+PART_STAGES = 4
+"""Of a part at least."""
+SPLIT_WARPGROUP_SCHEDULES = (
+    WarpgroupSchedule(128, 128, summed_block=64, stages=6),
+    WarpgroupSchedule(128, 112, summed_block=64, stages=7),
+    WarpgroupSchedule(64, 64, summed_block=64, stages=4, resident_workgroups=3),
+    WarpgroupSchedule(64, 64, summed_block=64, stages=12),
+)
+"""For split numbers: one that reads its operands most seldom, one whose blocks may divide work more evenly
+among multiprocessors, one that wastes less of small products, and one whose workgroups wait less where there
+are few of them."""
+WARPGROUP_PARTS = (2, 3, 4, 5, 6, 8, 11)
+"""Of the reduction, for these."""
+
+
+def warpgroup_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+    """Those whose operands a kernel before them packs, of split and of rounded numbers."""
+    # Wide blocks take longer to finish the results of direct convolutions than they gain.
+    rounded = WARPGROUP_SCHEDULES[:1] if shape.transform_size == 1 else WARPGROUP_SCHEDULES
+    for walking in (
+        *SPLIT_WARPGROUP_SCHEDULES,
+        *(replace(each, products=ROUNDED_PRODUCTS) for each in rounded),
+    ):
+        yield from _walking(shape, walking, WARPGROUP_PARTS, machine)
+
+
+def gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+    """Those that gather stages from the image, if they can."""
+    expected = representative(shape)
+    for rounding in GATHERING_SCHEDULES:
+        schedule = multiplying_as_is(rounding, shape)
+        packing = SplitPacking(expected, schedule)
+        if packing.reads_image:
+            # There is none but whole stages of the image.
+            parts = [each for each in GATHERING_PARTS if packing.stages % each == 0]
+            yield from _walking(shape, schedule, parts, machine)
+
+
+def _walking(
+    shape: ConvolutionShape, schedule: WarpgroupSchedule, parts: Sequence[int], machine: GpuMachine
+) -> Iterator[WarpgroupSchedule]:
+    """As many workgroups as are resident, and for few blocks also parts of their reduction."""
+    expected = representative(shape)
+    walking = schedule.resident_workgroups * machine.multiprocessors
+    schedule = replace(schedule, walking_workgroups=walking)
+    yield schedule
+    packing = SplitPacking(expected, schedule)
+    rows = ceil_div(expected.images * prod(expected.tiles_per_image), schedule.block_rows)
+    blocks = rows * packing.column_blocks * packing.products
+    for count in parts:
+        if packing.stages >= PART_STAGES * count and blocks * count <= 2 * walking:
+            yield replace(schedule, reduction_parts=count)
