@@ -114,9 +114,10 @@ def entries(database: Path) -> list[Entry]:
 
 
 @pytest.mark.wide
+@pytest.mark.usefixtures("brief_searches")
 def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -> None:
     database, lines = tmp_path / "tuning.db", list[str]()
-    tuned = tune(NETWORK, device="local-sync", database=database, budget=10, report=lines.append)
+    tuned = tune(NETWORK, device="local-sync", database=database, budget=3600, report=lines.append)
     assert [each.problem for each in tuned] == list(PROBLEMS)
     for each in tuned:
         assert each.count == 1 and each.measured >= 2
@@ -139,10 +140,11 @@ def test_a_tuned_program_takes_what_was_measured_to_be_fastest(tmp_path: Path) -
 
 
 @pytest.mark.wide
+@pytest.mark.usefixtures("brief_searches")
 def test_a_fully_connected_layer_is_tuned(tmp_path: Path) -> None:
     database = tmp_path / "tuning.db"
     source = FULLY_CONNECTED.replace("MATRIX", f'dense<"0x{MATRIX.tobytes().hex()}">')
-    (tuned,) = tune(source, device="local-sync", database=database, budget=8)
+    (tuned,) = tune(source, device="local-sync", database=database, budget=3600)
     assert str(tuned.problem) == "1x3x40->24 matmul f32"
     assert tuned.best is not None
     measured = entries(database)

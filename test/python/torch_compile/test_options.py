@@ -45,10 +45,11 @@ def test_a_mode_for_cuda_graphs_is_ignored_with_a_word() -> None:
 
 
 @pytest.mark.wide
+@pytest.mark.usefixtures("brief_searches")
 def test_tuned_parts_are_measured_once(
     images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, options = Network(), {"tuning_budget": 10.0, "cache_folder": tmp_path}
+    model, options = Network(), {"tuning_budget": 3600.0, "cache_folder": tmp_path}
     check(model, compiled(model, **options), images)
     with TuningDatabase(tmp_path / "tuning.db", report=print, read_only=True) as database:
         layers = {entry.problem for entry in database.entries()}
