@@ -52,7 +52,7 @@ def _separate(operation: ir.Operation) -> None:
     match = match_resampling(operation)
     if not isinstance(match, Resampling):
         return
-    times = match.repetitions
+    times = match.repetitions if match.repeats_pixels else None
     if times is None and not _is_slow(match):
         return
     result = operation.results[0]

@@ -59,11 +59,17 @@ class Resampling:
 
     @property
     def repetitions(self) -> dict[int, int] | None:
-        """How often elements of each dimension are repeated, where whole pixels are and that is all."""
+        """How many times in a row elements are there along each of `axes`; None where more is done."""
         shape = ir.RankedTensorType(self.source.type).shape
         times = {dimension: axis.repetitions(shape[dimension]) for dimension, axis in self.axes.items()}
-        known = {dimension: each for dimension, each in times.items() if each is not None}
-        return known if known and len(known) == len(times) and len(shape) - 1 not in known else None
+        known = {dimension: each for dimension, each in times.items() if each}
+        return known if known and len(known) == len(times) else None
+
+    @property
+    def repeats_pixels(self) -> bool:
+        """Whether pixels of a channels-last image are repeated as a whole, and that is all."""
+        innermost = ir.RankedTensorType(self.source.type).rank - 1
+        return self.repetitions is not None and innermost not in self.axes
 
 
 def match_resampling(operation: ir.Operation, blends: Blends | None = None) -> Resampling | NoMatch | None:

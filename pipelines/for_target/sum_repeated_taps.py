@@ -136,9 +136,10 @@ def _match(operation: ir.Operation) -> _Repeated | None:
     resampling = None if definition is None else match_resampling(definition)
     if not isinstance(resampling, Resampling) or only_user(image) is None:
         return None
-    times = _repetitions(resampling, spatial)
-    if times is None:
+    repetitions = resampling.repetitions
+    if repetitions is None or not repetitions.keys() <= set(spatial):
         return None
+    times = tuple(repetitions.get(dimension, 1) for dimension in spatial)
     return _Repeated(convolution, resampling.source, times, tuple(low[dimension] for dimension in spatial))
 
 
@@ -149,18 +150,6 @@ def _zeros_before(pad: ir.Operation, spatial: Sequence[int]) -> list[int] | None
     others = [each for each in range(len(low)) if each not in spatial]
     is_static = len(pad.operands) == 1 and min(low + high) >= 0
     return low if is_static and is_zero(element) and not any(low[d] + high[d] for d in others) else None
-
-
-def _repetitions(resampling: Resampling, spatial: Sequence[int]) -> tuple[int, ...] | None:
-    """How many times in a row each pixel is there, by spatial dimension; None where more is done."""
-    if any(dimension not in spatial for dimension in resampling.axes):
-        return None
-    sizes = ir.RankedTensorType(resampling.source.type).shape
-    times = [
-        resampling.axes[each].repetitions(sizes[each]) if each in resampling.axes else 1 for each in spatial
-    ]
-    known = [each for each in times if each]
-    return tuple(known) if len(known) == len(times) and max(known, default=1) > 1 else None
 
 
 def _summed(filters: Array, layout: str, times: Sequence[int]) -> Array:

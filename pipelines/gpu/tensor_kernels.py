@@ -174,7 +174,7 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
 def _misfit_of_resampling(operation: ResampledImage) -> Reason | None:
     resampling, type_ = operation.resampling, ir.RankedTensorType(operation.result.type)
     taps = {dimension: axis.taps for dimension, axis in resampling.axes.items()}
-    if resampling.repetitions is not None and operation.destination is None:
+    if resampling.repeats_pixels and operation.destination is None:
         return "repeated pixels are another order of elements"
     if taps == {type_.rank - 1: 1} or type_.rank < _LEAST_RESAMPLED_RANK:
         return "IREE's code selects channels as fast"
