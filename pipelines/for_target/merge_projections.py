@@ -1,4 +1,4 @@
-"""Make one product of those that attention's queries, keys and values are of the same rows."""
+"""Make one product of those of the same rows whose results attention, or epilogues, read where they lie."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from iree.winograd.passes.match.elementwise import Elementwise, match_elementwis
 from iree.winograd.passes.match.groups import reassociation_of
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.matmul import Matmul, match_matmul, matmuls
-from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user, walk
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.strided_view import constant_factor
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -52,14 +52,16 @@ _ALIGNED = 8
 @register_pass(PASS_NAME)
 @dataclass(frozen=True)
 class MergeProjections:
-    """Make one product of those that attention's queries, keys and values are of the same rows, on GPUs.
+    """Make one product of those of the same rows whose results kernels read where they lie, on GPUs.
 
     A transformer multiplies each token by three matrices, and the tokens of a text, which all blocks attend
     to, by two of each block. Each product by itself is a kernel that leaves multiprocessors idle, and reads
     the rows anew. The kernel of attention reads heads where they lie, so matrices become one, side by side,
-    and heads parts of its rows. What is done to the products on the way, a bias that is added, and rounding,
-    is done to all of them. Rewritten are products by constant matrices which nothing but such kernels reads,
-    where the product of all is predicted to take less time.
+    and heads parts of its rows. So do vectors that are added to images, or scale them: each residual block
+    of a diffusion model has a product of its own of the same embedding of the time step. What is done to the
+    products on the way, a bias that is added, and rounding, is done to all of them. Rewritten are products by
+    constant matrices which nothing but such kernels reads, or what spreads them over images, where the
+    product of all is predicted to take less time.
 
         %q = linalg.matmul ins(%x, %v : tensor<8192x320xf32>, tensor<320x320xf32>) outs(%zeros)
         %k = linalg.matmul ins(%x, %w : tensor<8192x320xf32>, tensor<320x320xf32>) outs(%zeros)
@@ -74,12 +76,13 @@ class MergeProjections:
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
 
     def run(self, module: ir.Operation) -> None:
-        if not any(map(is_attention, walk(module))) or (backend := supported_backend(module)) is None:
+        candidates = [each for each in matmuls(module) if is_constant(each.operands[1])]
+        if len(candidates) < 2 or (backend := supported_backend(module)) is None:
             return
         if backend.iree_code.vectorizes_loops:
             return
         choice = _Choice(module_space(module, self.machine, self.threads), self.max_relative_error)
-        groups = [each for each in _groups(module, backend) if choice.gains(each)]
+        groups = [each for each in _groups(candidates, backend) if choice.gains(each)]
         rewrite_each("projections", groups, _merge, operation_of=lambda group: group[0].operation)
 
 
@@ -120,9 +123,9 @@ class _Choice:
         return seconds < sum(others)
 
 
-def _groups(module: ir.Operation, backend: Backend) -> list[list[_Projection]]:
+def _groups(products: Sequence[ir.Operation], backend: Backend) -> list[list[_Projection]]:
     groups: dict[Hashable, list[_Projection]] = defaultdict(list)
-    for operation in matmuls(module):
+    for operation in products:
         projection = _match(operation, backend)
         if projection is not None:
             groups[projection.key].append(projection)
@@ -133,12 +136,12 @@ def _match(operation: ir.Operation, backend: Backend) -> _Projection | None:
     matmul = match_matmul(operation)
     if isinstance(matmul, NoMatch) or ATTRIBUTE_NAME in operation.attributes:
         return None
-    if matmul.output_channels % _ALIGNED > 0 or not is_constant(matmul.matrix):
+    if matmul.output_channels % _ALIGNED > 0:
         return None
     projection = _Projection(matmul, tuple(_steps(operation)))
     readers = list(_readers(projection.result))
-    is_attended = readers and all(each is not None and _has_kernel(each, backend) for each in readers)
-    return projection if is_attended else None
+    is_read = readers and all(each is not None and _reads_parts(each, backend) for each in readers)
+    return projection if is_read else None
 
 
 def _steps(product: ir.Operation) -> Iterator[ir.Operation]:
@@ -190,15 +193,30 @@ def _maps(rank: int) -> tuple[ir.AffineMap, ir.AffineMap]:
 
 
 def _readers(value: ir.Value) -> Iterator[ir.Operation | None]:
-    """The attention that reads `value` where it lies, once for each use; None for what else uses it."""
+    """What reads `value` where it lies, once for each use: attention, or what spreads it; None for others."""
     for use in value.uses:
         user = use.owner.operation
-        if is_attention(user):
+        if is_attention(user) or _spreads(user, use.operand_number):
             yield user
         elif user.name in KEEPING_ELEMENTS or is_widening(user) or constant_factor(user) is not None:
             yield from _readers(user.results[0])
         else:
             yield None
+
+
+def _spreads(operation: ir.Operation, number: int) -> bool:
+    """Whether an operation computes more elements than one, pixels of an image, of each of an operand's."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or number >= len(elementwise.reads):
+        return False
+    _, indexing_map = elementwise.reads[number]
+    loops = [each for each in indexing_map.results if isinstance(each, ir.AffineDimExpr)]
+    return elementwise.is_pure and len(loops) < indexing_map.n_dims
+
+
+def _reads_parts(reader: ir.Operation, backend: Backend) -> bool:
+    """Whether a kernel reads parts of rows where they lie: attention's, or one that spreads them."""
+    return _has_kernel(reader, backend) if is_attention(reader) else True
 
 
 def _has_kernel(operation: ir.Operation, backend: Backend) -> bool:

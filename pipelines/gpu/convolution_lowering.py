@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import is_empty
@@ -31,7 +32,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
-from iree.winograd.pipelines.gpu.in_place import insertion_of, source_of
+from iree.winograd.pipelines.gpu.in_place import holds_channels, insertion_of, source_of
 from iree.winograd.pipelines.gpu.kernels.direct_columns import DirectColumnsKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
@@ -79,17 +80,7 @@ class ConvolutionLowering(ABC):
         """
         transform = self.group.output_transform
         reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
-        others = [
-            (
-                operand,
-                TensorArgument.of(
-                    operand,
-                    by_quads and reads_along_channels(indexing_map),
-                    read_tensor(operand.type, indexing_map),
-                ),
-            )
-            for operand, indexing_map in reads
-        ]
+        others = [_read_by_epilogue(*read, by_quads=by_quads) for read in reads]
         is_transposed = transform.channels_first and not writes_channels_first
         result = image_array(transform.result, "output", by_quads, channels_first=transform.channels_first)
         if is_transposed:
@@ -173,6 +164,18 @@ class ConvolutionLowering(ABC):
     def _size(self, size: Size) -> int | ir.Value:
         found = size_of_group(self.group, size)
         return found.value if found.known is None else found.known
+
+
+def _read_by_epilogue(operand: ir.Value, indexing_map: ir.AffineMap, *, by_quads: bool) -> Operand:
+    """What an epilogue reads by a map: some of the last elements of a larger tensor where they lie."""
+    is_by_quads = by_quads and reads_along_channels(indexing_map)
+    type_, source = ir.RankedTensorType(operand.type), match_extract(operand)
+    if source.whole == operand or not holds_channels(
+        ir.RankedTensorType(source.whole.type), source.first, type_.shape[-1]
+    ):
+        return operand, TensorArgument.of(operand, is_by_quads, read_tensor(type_, indexing_map))
+    part = TensorArgument.of(source.whole, is_by_quads)
+    return source.whole, part.part([0] * (type_.rank - 1) + [source.first], [1] * type_.rank)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ util.global private @device = #hal.device.target<"cuda", [
 #result = affine_map<(b, m, v, k, n) -> (b, m, v)>
 #matrix = affine_map<(i, j) -> (i, j)>
 #vector = affine_map<(i, j) -> (j)>
+#image = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#spread = affine_map<(n, h, w, c) -> (n, c)>
 
 // Queries, keys and values of the same rows: their matrices and biases are side by side. Attention reads its heads where
 // they lie.
@@ -95,4 +97,40 @@ func.func @left(%x: tensor<64x32xf32>, %z: tensor<64x32xf32>) -> (tensor<1x64x32
     iree_linalg_ext.yield %score : f32
   } -> tensor<1x64x32xf32>
   return %y, %v : tensor<1x64x32xf32>, tensor<1x64x32xf32>
+}
+
+// Vectors that are added to images, as a diffusion model's embedding of the time step is in each block.
+// CHECK-LABEL: func.func @added
+// CHECK-SAME: (%[[X:.*]]: tensor<2x32xf32>
+// CHECK: %[[P:.*]] = linalg.matmul ins(%[[X]], %{{.*}} : tensor<2x32xf32>, tensor<32x24xf32>)
+// CHECK: %[[V:.*]] = tensor.extract_slice %[[P]][0, 0] [2, 8] [1, 1]
+// CHECK: %[[W:.*]] = tensor.extract_slice %[[P]][0, 8] [2, 16] [1, 1]
+// CHECK-NOT: linalg.matmul
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[V]] : tensor<2x5x5x8xf32>, tensor<2x8xf32>)
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[W]] : tensor<2x5x5x16xf32>, tensor<2x16xf32>)
+func.func @added(%x: tensor<2x32xf32>, %y: tensor<2x5x5x8xf32>, %z: tensor<2x5x5x16xf32>) -> (tensor<2x5x5x8xf32>, tensor<2x5x5x16xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %v = arith.constant dense<1.0> : tensor<32x8xf32>
+  %w = arith.constant dense<2.0> : tensor<32x16xf32>
+  %ev = tensor.empty() : tensor<2x8xf32>
+  %zv = linalg.fill ins(%zero : f32) outs(%ev : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %pv = linalg.matmul ins(%x, %v : tensor<2x32xf32>, tensor<32x8xf32>) outs(%zv : tensor<2x8xf32>) -> tensor<2x8xf32>
+  %ew = tensor.empty() : tensor<2x16xf32>
+  %zw = linalg.fill ins(%zero : f32) outs(%ew : tensor<2x16xf32>) -> tensor<2x16xf32>
+  %pw = linalg.matmul ins(%x, %w : tensor<2x32xf32>, tensor<32x16xf32>) outs(%zw : tensor<2x16xf32>) -> tensor<2x16xf32>
+  %ey = tensor.empty() : tensor<2x5x5x8xf32>
+  %sy = linalg.generic {indexing_maps = [#image, #spread, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y, %pv : tensor<2x5x5x8xf32>, tensor<2x8xf32>) outs(%ey : tensor<2x5x5x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x5x8xf32>
+  %ez = tensor.empty() : tensor<2x5x5x16xf32>
+  %sz = linalg.generic {indexing_maps = [#image, #spread, #image], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%z, %pw : tensor<2x5x5x16xf32>, tensor<2x16xf32>) outs(%ez : tensor<2x5x5x16xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<2x5x5x16xf32>
+  return %sy, %sz : tensor<2x5x5x8xf32>, tensor<2x5x5x16xf32>
 }

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import iree.winograd
@@ -96,6 +100,27 @@ class Given(nn.Module):
         return self.last(torch.cat(parts, 1)), first
 
 
+class Conditioned(nn.Module):
+    """Residual blocks of a diffusion model, without what normalizes: a vector of each is added to its image.
+
+    All are layers of the same embedding. The image of one block has no whole quads.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        widths = (16, 10, 24, 16)
+        layers = pairwise((4, *widths))
+        self.layers = nn.ModuleList(nn.Conv2d(*each, 3, padding=1) for each in layers)
+        self.vectors = nn.ModuleList(nn.Linear(20, each) for each in widths)
+        self.embedding = nn.Linear(12, 20)
+
+    def forward(self, image: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
+        embedding = torch.relu(self.embedding(step))
+        for layer, vector in zip(self.layers, self.vectors, strict=True):
+            image = torch.relu(layer(image) + vector(embedding)[:, :, None, None])
+        return image
+
+
 def with_positive_weights(model: nn.Module) -> nn.Module:
     """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
     positive = copy.deepcopy(model)
@@ -106,14 +131,14 @@ def with_positive_weights(model: nn.Module) -> nn.Module:
     return positive
 
 
-def copies(model: nn.Module, image: torch.Tensor) -> int:
-    """How many of IREE's dispatches copy parts into larger tensors."""
+def copies(model: nn.Module, *inputs: torch.Tensor) -> int:
+    """How many of IREE's dispatches copy parts of larger tensors, or into these."""
     errors: list[object] = []
     session = open_session(target_flags("vulkan"), WinogradOptions(strict=True))
     with Compilation(
         session, WinogradOptions(strict=True), Stages(compile_to="flow"), report=errors.append
     ) as c:
-        invocation = c.compile(open_source(c, iree.winograd.import_torch(model, image)))
+        invocation = c.compile(open_source(c, iree.winograd.import_torch(model, *inputs)))
         assert invocation is not None, errors
         return str(invocation.export_module()).count("slow_memcpy workgroups")
 
@@ -123,7 +148,7 @@ def test_layers_write_the_channels_that_are_theirs(
     growths: tuple[int, ...], gpu_target: str, gpu_device: str
 ) -> None:
     torch.manual_seed(0)
-    expect_right(Dense(growths).eval(), torch.randn(2, 4, 13, 14), gpu_target, gpu_device)
+    expect_right(Dense(growths).eval(), [torch.randn(2, 4, 13, 14)], gpu_target, gpu_device)
 
 
 @pytest.mark.parametrize("model", wide([Branches, Decoder, Given]))
@@ -131,17 +156,33 @@ def test_parts_of_all_kinds_are_where_they_belong(
     model: type[nn.Module], gpu_target: str, gpu_device: str
 ) -> None:
     torch.manual_seed(0)
-    expect_right(model().eval(), torch.randn(1, 4, 10, 12), gpu_target, gpu_device)
+    expect_right(model().eval(), [torch.randn(1, 4, 10, 12)], gpu_target, gpu_device)
 
 
-def expect_right(model: nn.Module, image: torch.Tensor, target: str, device: str) -> None:
+def test_vectors_of_one_product_are_added_where_they_are(
+    gpu_target: str, gpu_device: str, tmp_path: Path
+) -> None:
+    """Those whose parts of it are aligned."""
+    torch.manual_seed(0)
+    model, inputs = Conditioned().eval(), (torch.randn(2, 4, 9, 10), torch.randn(2, 12))
+    report = tmp_path / "report.json"
+    expect_right(model, inputs, gpu_target, gpu_device, report=report)
+    names = [each["names"] for each in json.loads(report.read_text())["layers"]]
+    assert [f"vectors.{number}" for number in (0, 2, 3)] in names
+    assert copies(model.float(), *inputs) == 0
+
+
+def expect_right(
+    model: nn.Module, inputs: Sequence[torch.Tensor], target: str, device: str, **options: Any
+) -> None:
     """Compiles the model, whose result, or each of several, may be off by rounding."""
-    imported = iree.winograd.import_torch(model, image)
-    program = iree.winograd.load(iree.winograd.compile(imported, target=target, strict=True), device)
-    results = as_tuple(program(image.numpy()))
+    imported = iree.winograd.import_torch(model, *inputs)
+    compiled = iree.winograd.compile(imported, target=target, strict=True, **options)
+    results = as_tuple(iree.winograd.load(compiled, device)(*(each.numpy() for each in inputs)))
     with torch.no_grad():
-        exact = as_tuple(model.double()(image.double()))
-        largest = as_tuple(with_positive_weights(model)(image.abs().double()))
+        exact = as_tuple(model.double()(*(each.double() for each in inputs)))
+        positive = with_positive_weights(model)
+        largest = as_tuple(positive(*(each.abs().double() for each in inputs)))
     for result, expected, bound in zip(results, exact, largest, strict=True):
         error = np.abs(np.asarray(result) - expected.numpy())
         assert (error <= ROUNDINGS * UNIT_ROUNDOFF * bound.numpy()).all()
