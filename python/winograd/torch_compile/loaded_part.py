@@ -132,7 +132,7 @@ class WeightState:
     def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
         # As long as these hold the memory, nothing else lies there.
         self._kept = [weight.detach() for weight in weights.values()]
-        self._select = _selection(tuple(weights))
+        self._select = selection(tuple(weights))
         self._pointers = list(map(_POINTER, weights.values()))
         self._versions = list(map(_VERSION, weights.values()))
 
@@ -149,8 +149,8 @@ _POINTER = torch.Tensor.data_ptr
 _VERSION = attrgetter("_version")
 
 
-def _selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the elements of these `numbers` from a sequence."""
+def selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
+    """What takes the elements of these `numbers`, one or more, from a sequence."""
     begin, end = numbers[0], numbers[-1] + 1
     if tuple(range(begin, end)) == tuple(numbers):
         return itemgetter(slice(begin, end))

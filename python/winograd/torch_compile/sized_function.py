@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from iree.winograd.loading.call_counts import CallCounts
 from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.fallback_warning import warn
+from iree.winograd.torch_compile.loaded_part import selection
 from torch.fx import Graph, GraphModule, Node
 
 Sizes = tuple[Any, ...]
@@ -33,8 +34,12 @@ class SizedFunction:
         self._graph = graph
         self._compile_static = compile_static
         self._most = most
-        self._placeholders = graph.graph.find_nodes(op="placeholder")
-        self._is_open = [_has_symbols(node) for node in self._placeholders]
+        # There may be hundreds of weights: a call looks only at what may differ from those before.
+        self._varying = [
+            _Varying(number, bool(_readings(node)))
+            for number, node in enumerate(graph.graph.find_nodes(op="placeholder"))
+            if _has_symbols(node) or _readings(node)
+        ]
         self._programs: OrderedDict[Sizes, Function] = OrderedDict()
         self._counts = CallCounts()
         self._lock = threading.Lock()
@@ -42,7 +47,7 @@ class SizedFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results of the graph."""
-        if any(isinstance(each, torch.Tensor) and not each.numel() for each in arguments):
+        if any(_is_empty(arguments[each.number]) for each in self._varying):
             # There is next to nothing to compute.
             return self._graph(*arguments)
         return self._function(arguments)(*arguments)
@@ -64,13 +69,14 @@ class SizedFunction:
 
     def _sizes(self, arguments: Sequence[Any]) -> Sizes:
         sizes: list[Any] = []
-        for argument, node, is_open in zip(arguments, self._placeholders, self._is_open, strict=True):
+        for number, is_read in self._varying:
+            argument = arguments[number]
             if not isinstance(argument, torch.Tensor):
                 sizes.append(argument)
-            elif _readings(node):
+            elif is_read:
                 sizes.append(argument.item())
-            elif is_open:
-                sizes.append((tuple(argument.shape), argument.stride()))
+            else:
+                sizes.append((argument.shape, argument.stride()))
         return tuple(sizes)
 
     def _warn(self) -> None:
@@ -88,8 +94,18 @@ class SizedFunction:
         if len(tensors) == len(arguments):
             return self._compile_static(graph, tensors)
         numbers = [number for number, each in enumerate(arguments) if isinstance(each, torch.Tensor)]
-        function = self._compile_static(graph, tensors)
-        return lambda *given: function(*[given[number] for number in numbers])
+        function, select = self._compile_static(graph, tensors), selection(numbers)
+        return lambda *given: function(*select(given))
+
+
+class _Varying(NamedTuple):
+    """An argument that may differ from call to call other than in a tensor's elements.
+
+    Whether it is a number that comes as a tensor, and is read.
+    """
+
+    number: int
+    is_read: bool
 
 
 def static_graph(graph: GraphModule, arguments: Sequence[Any]) -> GraphModule:
@@ -127,6 +143,10 @@ def _copy_origin(source: Any, copy: Any, names: Sequence[str]) -> None:
 def _readings(node: Node) -> list[Node]:
     """Where the number is read that an argument of torch's graph is, which comes as a tensor."""
     return [user for user in node.users if user.op == "call_method" and user.target == "item"]
+
+
+def _is_empty(argument: Any) -> bool:
+    return isinstance(argument, torch.Tensor) and not argument.numel()
 
 
 def _has_symbols(node: Node) -> bool:
