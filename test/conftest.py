@@ -15,6 +15,7 @@ from hypothesis import settings
 from iree import runtime
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
+from wide import half_of_sweeps
 
 from benchmarks.amd.radv import MESA
 
@@ -39,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PROCESSOR",
         help="what programs of tests are compiled for in place of any other CPU, with an emulator to run "
         "them: cortex-a72, cortex-a76, apple-m1, neoverse-v1",
+    )
+    parser.addoption(
+        "--half-of-sweeps",
+        metavar="COMMIT",
+        help="leave out half of each test's wide parameters, which half by this text: as commits follow each "
+        "other, all get their turn",
     )
 
 
@@ -126,6 +133,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     markers = [marker for marker, lacks in lacking.items() if lacks]
     left_out = {item for item in items if any(map(item.get_closest_marker, markers))}
+    commit = config.getoption("--half-of-sweeps")
+    if commit is not None:
+        left_out |= half_of_sweeps([item for item in items if item not in left_out], commit)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -37,3 +39,15 @@ def batches(values: Iterable[Any], sample: Sequence[Any], size: int = 8) -> list
 
 def _parts(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
+
+
+def half_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item]:
+    """Half of the wide parameters of each test, rounded down: a test that has one is never left out."""
+    sweeps = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("wide") is not None:
+            sweeps[item.nodeid.partition("[")[0]].append(item)
+    for sweep in sweeps.values():
+        # Neighbours often share a parameter: neither every other one nor those of one end.
+        sweep.sort(key=lambda item: sha256(f"{commit} {item.nodeid}".encode()).digest())
+    return {item for sweep in sweeps.values() for item in sweep[: len(sweep) // 2]}

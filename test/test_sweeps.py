@@ -1,0 +1,40 @@
+"""Which parameters of sweeps are left out where half of them is enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from wide import half_of_sweeps
+
+
+@dataclass(frozen=True)
+class Item:
+    """What is asked of a test."""
+
+    nodeid: str
+    is_wide: bool
+
+    def get_closest_marker(self, name: str) -> pytest.Mark | None:
+        return pytest.mark.wide.mark if name == "wide" and self.is_wide else None
+
+
+SWEEP = [Item(f"test_a.py::test_sizes[{size}]", True) for size in range(7)]
+OTHERS = [
+    Item("test_a.py::test_sizes[quick]", False),
+    Item("test_a.py::test_that_takes_long", True),
+    Item("test_a.py::test_types[f32]", True),
+    *(Item(f"test_a.py::test_quick[{number}]", False) for number in range(4)),
+]
+
+
+def test_half_of_a_sweep_is_left_out() -> None:
+    """Never what has no other parameters, nor what `make test` runs; the same in all workers."""
+    left_out = half_of_sweeps([*OTHERS, *SWEEP], "0a1b")
+    assert len(left_out) == 3 and left_out < set(SWEEP)
+    assert half_of_sweeps([*reversed(SWEEP), *OTHERS], "0a1b") == left_out
+
+
+def test_all_parameters_get_their_turn() -> None:
+    left_out = [half_of_sweeps(SWEEP, f"{commit:x}") for commit in range(20)]
+    assert set().union(*left_out) == set(SWEEP) and not set.intersection(*left_out)
