@@ -196,6 +196,13 @@ class Condition:
             return self if other.known else other
         return Condition(arith.andi(self.value, other.value))
 
+    def __or__(self, other: Condition) -> Condition:
+        if self.known is not None:
+            return self if self.known else other
+        if other.known is not None:
+            return other if other.known else self
+        return Condition(arith.ori(self.value, other.value))
+
 
 def all_of(conditions: Sequence[Condition]) -> Condition:
     result = Condition(True)

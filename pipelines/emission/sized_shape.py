@@ -61,9 +61,19 @@ class SizedShape:
         )
 
     @property
+    def in_line(self) -> tuple[Index, ...]:
+        """The sizes of its outputs, all of them one row."""
+        return in_line(self.output_size)
+
+    @property
     def output_rows(self) -> Index:
         """Lines of outputs along the last spatial dimension, of one image."""
         return product(self.output_size[:-1])
+
+
+def in_line(sizes: tuple[Index, ...]) -> tuple[Index, ...]:
+    """Sizes of an image whose elements are those of another one, all of them one row."""
+    return (*[Index(1)] * (len(sizes) - 1), product(sizes))
 
 
 def product(sizes: tuple[IndexLike, ...]) -> Index:

@@ -18,19 +18,21 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     copies_input,
     direct_channel_blocks,
     is_in_lines,
+    patch_schedule,
     row_parts,
     skips_padding,
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
-from iree.winograd.pipelines.emission.buffer import Buffer
+from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv, unflatten
-from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, ceildiv, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, in_line
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .patches import Patches
 from .staging import OutputBlock, Staging
 from .store import RegisterBlockStore
 
@@ -42,6 +44,10 @@ class _Source:
     buffer: Buffer
     tap_strides: list[IndexLike]
     """Elements from one outer tap to the next, per outer dimension; in a copy one for all of them."""
+    last_tap_stride: IndexLike
+    """The same of the last dimension."""
+    pixel_stride: IndexLike
+    """The same from what one output reads to what the next one does."""
     is_copy: bool
 
 
@@ -89,6 +95,17 @@ class _Blocks:
         registers = self.schedule.register_pixels
         even = ceildiv(ceildiv(of_row, self.of_pixels), registers) * registers
         return even.minimum(block).minimum(of_row)
+
+    def are_patches(self, outputs: OutputBlock) -> Condition:
+        """Whether what the outputs of a workgroup read is gathered, so that register blocks have outputs of
+        several rows: where rows are shorter than these, or take a third more of them."""
+        if self.row_pixels.known is not None:
+            return Condition(False)
+        registers, of_row = self.schedule.register_pixels, self.sized.output_size[-1]
+        of_rows = outputs.rows * ceildiv(of_row, registers)
+        are_fewer = (of_rows * 3).at_least(ceildiv(outputs.rows * of_row, registers) * 4)
+        is_whole = Index(self.schedule.pixel_block).at_least(of_row)
+        return of_row.less_than(registers) | (is_whole & are_fewer)
 
     def outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
@@ -174,28 +191,81 @@ class DirectKernel:
         blocks = _Blocks(sized, schedule)
         with named("first_output"):
             outputs = blocks.outputs(work.workgroup[0])
-        source = self._stage(image, outputs, sized) if self._stages(image) else self._in_place(image)
-        row_pixels = blocks.row_pixels
-        if row_pixels.known is not None:
-            self._emit_rows(work, source, filters, self._store(output, epilogue), outputs, sized)
-            return
-        narrow = replace(self, schedule=replace(schedule, register_pixels=1))
-        when(
-            row_pixels.at_least(schedule.register_pixels),
-            lambda: self._emit_rows(work, source, filters, self._store(output, epilogue), outputs, sized),
-            lambda: narrow._emit_rows(work, source, filters, narrow._store(output, epilogue), outputs, sized),
-        )
+        staging = Staging(sized, schedule, self.target) if self._stages(image) else None
+        patches = Patches(sized, patch_schedule(self.shape, schedule, self.target), self.target)
+        extents: list[tuple[int, ...]] = [] if staging is None else [staging.extents]
+        if blocks.row_pixels.known is None:
+            extents.append(patches.extents)
+        # Rows are copied, or patches: both to the same memory.
+        memory = scratch(max(extents, key=prod), image.computed, "staged_rows") if extents else image
 
-    def _store(self, output: Buffer, epilogue: VectorEpilogue) -> RegisterBlockStore:
+        def emit_rows() -> None:
+            source = (
+                self._in_place(image) if staging is None else self._staged(staging, image, outputs, memory)
+            )
+            store = self._store(output, epilogue, schedule.pixel_block)
+            self._emit_rows(work, source, filters, store, outputs, sized)
+
+        def emit_patches() -> None:
+            lined_up = replace(epilogue, lined_up=epilogue.lined_up or sized.output_size)
+            line = self._lined_up(output, self._spatial_position, sized.in_line)
+            kernel = replace(self, schedule=patches.schedule)
+            store = kernel._store(line, lined_up, patches.schedule.register_pixels, in_parts=True)
+            kernel._emit_patches(work, patches, image, memory, filters, store, outputs)
+
+        when(blocks.are_patches(outputs), emit_patches, emit_rows)
+
+    def _store(
+        self, output: Buffer, epilogue: VectorEpilogue, row_pixels: int, *, in_parts: bool = False
+    ) -> RegisterBlockStore:
+        """What becomes of sums; of channels-first images so many pixels are transposed at once."""
         schedule = self.schedule
         return RegisterBlockStore.of(
             output,
             epilogue,
             (schedule.register_pixels, schedule.register_vectors, schedule.vector_width),
             self.shape.element_types.accumulator_type,
-            schedule.pixel_block if self.shape.output_channels_first else None,
+            row_pixels if self.shape.output_channels_first else None,
             self.shape.group_outputs,
+            in_parts=in_parts,
         )
+
+    def _emit_patches(
+        self,
+        work: Work,
+        patches: Patches,
+        image: Buffer,
+        memory: Buffer,
+        filters: Buffer,
+        store: RegisterBlockStore,
+        outputs: OutputBlock,
+    ) -> None:
+        """Emits the sums of a workgroup's outputs, those of a row behind those of the row before."""
+        sized, block_product = patches.sized, self.schedule.product
+        registers, extents = block_product.rows, patches.extents
+        copied = replace(memory, extents=extents)
+        channels = self.shape.input_channels
+        source = _Source(copied, [copied.stride(0)], channels, copied.stride(1), is_copy=True)
+        outer = [Index(0)] * (self.shape.spatial_rank - 1)
+        outer_taps = self._outer_taps_of(tuple(outer))
+        of_row, taps = sized.output_size[-1], range(self.shape.decomposition.kernel_size[-1])
+        first_of_block, of_block = outputs.first_row * of_row, outputs.rows * of_row
+        with loop(of_block, extents[1], "first_patch") as done:
+            first, count = first_of_block + done, (of_block - done).minimum(extents[1])
+            patches.emit(image, outputs.number, first, count, copied)
+            with loop(
+                self.blocks.steps(work.workgroup[1], self._channel_parts), name="channel_block"
+            ) as step:
+                block = self.blocks.at(work.workgroup[1], self._channel_parts, step)
+                channel = self.blocks.first(block)
+                with loop(count, registers, "pixel") as start:
+                    position, left = (*outer, first + start), (count - start).minimum(registers)
+                    place = start // registers
+                    pixels = _Pixels(outputs.number, position, block, place, block_product, outer_taps, taps)
+                    # Of the last block patches that aren't there are multiplied, and the sums left out.
+                    sums = self._sum(source, copied.offset([0, start, 0]), filters, pixels, store)
+                    store.emit(sums, outputs.number, position, channel, Index(0), left)
+                    store.finish_row(outputs.number, position, channel, self.target.vector_width, left)
 
     def _emit_rows(
         self,
@@ -247,22 +317,22 @@ class DirectKernel:
         images = [number] if self.shape.batch == 1 and number != 1 else []
         epilogue = replace(epilogue, lined_up=(*images, *size))
         return (
-            self._lined_up(image, 1, sized),
-            self._lined_up(output, self._spatial_position, sized),
+            self._lined_up(image, 1, sized.output_size),
+            self._lined_up(output, self._spatial_position, sized.output_size),
             epilogue,
         )
 
-    def _lined_up(self, buffer: Buffer, position: int, sized: SizedShape) -> Buffer:
-        """An image whose spatial dimensions, from `position` on, are those of `sized`."""
+    def _lined_up(self, buffer: Buffer, position: int, sizes: tuple[Index, ...]) -> Buffer:
+        """An image whose spatial dimensions, from `position` on, are `sizes`."""
         rest = buffer.extents[position + self.shape.spatial_rank :]
-        spatial = tuple(size if size.known is None else size.known for size in sized.output_size)
+        spatial = tuple(size if size.known is None else size.known for size in sizes)
         return replace(buffer, extents=(*buffer.extents[:position], *spatial, *rest))
 
     def _sized(self, sizes: Sizes) -> SizedShape:
         """The shape with the sizes that the kernel is told, which are those of images before `in_lines`."""
         if not self.shape.unknown_sizes or not is_in_lines(self.shape):
             return SizedShape.of(self.shape, sizes)
-        line = (*[Index(1)] * (self.shape.spatial_rank - 1), product(sizes.spatial("output")))
+        line = in_line(sizes.spatial("output"))
         return SizedShape(self.shape, line, line)
 
     def _stages(self, image: Buffer) -> bool:
@@ -273,14 +343,21 @@ class DirectKernel:
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
 
-    def _stage(self, image: Buffer, outputs: OutputBlock, sized: SizedShape) -> _Source:
-        staged = Staging(sized, self.schedule, self.target).emit(image, outputs)
-        return _Source(staged, [staged.stride(1)], is_copy=True)
+    def _staged(self, staging: Staging, image: Buffer, outputs: OutputBlock, memory: Buffer) -> _Source:
+        """The rows that outputs read, copied to `memory`."""
+        staged = replace(memory, extents=staging.extents)
+        staging.emit(image, outputs, staged)
+        return _Source(staged, [staged.stride(1)], *self._last_strides(staged), is_copy=True)
 
     def _in_place(self, image: Buffer) -> _Source:
         dilations = self.shape.decomposition.dilation[:-1]
         strides = [dilation * image.stride(1 + d) for d, dilation in enumerate(dilations)]
-        return _Source(image, strides, is_copy=False)
+        return _Source(image, strides, *self._last_strides(image), is_copy=False)
+
+    def _last_strides(self, rows: Buffer) -> tuple[IndexLike, IndexLike]:
+        """From one tap of the last dimension to the next, and from one output, of rows as images have."""
+        decomposition, column = self.shape.decomposition, rows.stride(-2)
+        return decomposition.dilation[-1] * column, decomposition.step[-1] * column
 
     def _origin(self, source: _Source, pixels: _Pixels, row: Index, pixel: Index) -> Index:
         """The first element that pixels read; `row` and `pixel` are theirs within the workgroup's outputs."""
@@ -300,7 +377,6 @@ class DirectKernel:
         shape, product = self.shape, pixels.product
         first = origin + self.blocks.group(pixels.block) * shape.group_inputs
         panel_origin = filters.offset([pixels.block, 0, 0, 0])
-        pixel_stride = shape.decomposition.step[-1] * source.buffer.stride(-2)
         tap_row_channels = shape.decomposition.kernel_size[-1] * shape.group_inputs
         ahead = panel_origin + (
             (pixels.register_block * self._filters_ahead + product.channels) * shape.reduction
@@ -312,10 +388,12 @@ class DirectKernel:
                 filters.prefetch(ahead + ((number + c) * self._filters_ahead + lane), to_l2=True)
 
         def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            rows = Rows(source.buffer, first + self._tap_offset(tap_row, source.tap_strides), pixel_stride)
+            tap_offset = self._tap_offset(tap_row, source.tap_strides)
+            rows = Rows(source.buffer, first + tap_offset, source.pixel_stride)
             number = tap_row * tap_row_channels
             panel = Panel(filters, panel_origin + number * product.channels)
-            return self._add_tap_row(sums, rows, panel, pixels, partial(prefetch, number))
+            beside = partial(prefetch, number)
+            return self._add_tap_row(sums, rows, source.last_tap_stride, panel, pixels, beside)
 
         zeros = product.zeros(shape.element_types.accumulator_type)
         if not self._skips_padding:
@@ -359,15 +437,15 @@ class DirectKernel:
         self,
         sums: list[ir.Value],
         rows: Rows,
+        tap_stride: IndexLike,
         panel: Panel,
         pixels: _Pixels,
         prefetch: Callable[[Index], None],
     ) -> list[ir.Value]:
         """Adds the products with one row of taps: in one loop where what they read lies side by side."""
         shape, product = self.shape, pixels.product
-        taps, dilation = shape.decomposition.kernel_size[-1], shape.decomposition.dilation[-1]
-        column_stride = rows.buffer.stride(-2)
-        side_by_side = dilation == 1 and shape.groups == 1 and column_stride == shape.input_channels
+        taps = shape.decomposition.kernel_size[-1]
+        side_by_side = shape.groups == 1 and tap_stride == shape.input_channels
         if not pixels.taps:
             return sums
         if taps == 1 or side_by_side:
@@ -375,7 +453,7 @@ class DirectKernel:
 
         def add_tap(number: Index, sums: list[ir.Value]) -> list[ir.Value]:
             tap = number + pixels.taps.start
-            tap_rows = replace(rows, first=rows.first + tap * (dilation * column_stride))
+            tap_rows = replace(rows, first=rows.first + tap * tap_stride)
             tap_filters = tap * (shape.group_inputs * product.channels)
             tap_panel = replace(panel, first=panel.first + tap_filters)
             return self._add_run(sums, tap_rows, tap_panel, product, shape.group_inputs, prefetch)

@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_padding, input_columns
-from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements, scratch
+from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
@@ -50,23 +50,26 @@ class Staging:
     def shape(self) -> ConvolutionShape:
         return self.sized.shape
 
-    def emit(self, image: Buffer, outputs: OutputBlock) -> Buffer:
-        """Emits the copy of N x H... x C: rows x outer taps x columns x (C, padded)."""
-        decomposition = self.shape.decomposition
-        outer_taps = decomposition.kernel_size[:-1]
-        extents = (
+    @property
+    def extents(self) -> tuple[int, int, int, int]:
+        """Of the memory that it takes: rows x outer taps x columns x (C, padded)."""
+        return (
             self.schedule.row_block,
-            prod(outer_taps),
+            prod(self.shape.decomposition.kernel_size[:-1]),
             self._columns,
             self.shape.input_channels + column_padding(self.shape),
         )
-        staged = scratch(extents, image.computed, "staged_rows")
+
+    def emit(self, image: Buffer, outputs: OutputBlock, staged: Buffer) -> None:
+        """Emits the copy of N x H... x C to memory of `extents`."""
+        decomposition = self.shape.decomposition
+        outer_taps = decomposition.kernel_size[:-1]
         first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]
         begin = (Index(0) - first_column).maximum(0).minimum(self._columns)
         end = (self.sized.input_size[-1] - first_column).minimum(self._columns).maximum(begin)
         with loop(outputs.rows, name="row") as row, loop(prod(outer_taps), name="tap") as tap:
             output_row = unflatten(outputs.first_row + row, self.sized.output_size[:-1])
-            position, exists = self._input_row(output_row, unflatten(tap, outer_taps))
+            position, exists = input_row(self.sized, output_row, unflatten(tap, outer_taps))
             target = staged.offset([row, tap, 0, 0])
             when(
                 exists,
@@ -75,23 +78,6 @@ class Staging:
                 ),
                 lambda: self._clear(staged, target, Index(staged.stride(1))),
             )
-        return staged
-
-    def _input_row(
-        self, output_row: tuple[Index, ...], tap: tuple[Index, ...]
-    ) -> tuple[list[Index], Condition]:
-        """The outer input coordinates of an outer tap of a row of outputs, and whether they exist."""
-        decomposition = self.shape.decomposition
-        position, conditions = [], []
-        for d, (output, tap_index) in enumerate(zip(output_row, tap, strict=True)):
-            coordinate = (
-                output * decomposition.step[d]
-                + tap_index * decomposition.dilation[d]
-                - self.shape.padding_low[d]
-            )
-            position.append(coordinate)
-            conditions.append(coordinate.within(self.sized.input_size[d]))
-        return position, all_of(conditions)
 
     def _copy_row(
         self,
@@ -128,3 +114,18 @@ class Staging:
     @property
     def _columns(self) -> int:
         return input_columns(self.shape, self.schedule.pixel_block)
+
+
+def input_row(
+    sized: SizedShape, output_row: tuple[Index, ...], tap: tuple[Index, ...]
+) -> tuple[list[Index], Condition]:
+    """The outer input coordinates of an outer tap of a row of outputs, and whether they exist."""
+    decomposition = sized.decomposition
+    position, conditions = [], []
+    for d, (output, tap_index) in enumerate(zip(output_row, tap, strict=True)):
+        coordinate = (
+            output * decomposition.step[d] + tap_index * decomposition.dilation[d] - sized.padding_low[d]
+        )
+        position.append(coordinate)
+        conditions.append(coordinate.within(sized.input_size[d]))
+    return position, all_of(conditions)

@@ -31,7 +31,7 @@ class RegisterBlockStore:
     sums: tuple[int, int, int]
     """Those of a block: pixels x vectors x width."""
     waiting: Buffer | None
-    """pixels x vectors x width sums; None for epilogues of arithmetic only."""
+    """pixels x vectors x width sums; None for epilogues of arithmetic only, of whole blocks."""
     row: Buffer | None
     """pixels of a row x vectors * width outputs; None for channels-last images."""
     channels: int
@@ -45,13 +45,16 @@ class RegisterBlockStore:
         element: ir.Type,
         transposed_pixels: int | None = None,
         channels: int | None = None,
+        *,
+        in_parts: bool = False,
     ) -> RegisterBlockStore:
         """For blocks of `sums`, pixels x vectors x width of a type; emits the memory that they wait in.
 
         Of channels-first images rows of `transposed_pixels` are transposed at once. Of blocks that have more
-        than the `channels` that there are, those past the last are left out.
+        than the `channels` that there are, those past the last are left out. With `in_parts` blocks may have
+        fewer pixels.
         """
-        waiting = scratch(sums, element, "sums") if epilogue.calls_functions else None
+        waiting = scratch(sums, element, "sums") if epilogue.calls_functions or in_parts else None
         row = None
         if transposed_pixels is not None:
             row = scratch((transposed_pixels, sums[1] * sums[2]), output.computed, "finished_row")
@@ -65,10 +68,12 @@ class RegisterBlockStore:
         position: tuple[Index, ...],
         channel: Index,
         pixel: Index,
+        count: Index | None = None,
     ) -> None:
         """Emits it for a block of `sums` of image `number` from `position` and `channel` on.
 
-        `pixel` is that of `position` within the row of the workgroup.
+        `pixel` is that of `position` within the row of the workgroup. Of a store `in_parts` only the first
+        `count` pixels of a block are finished and written.
         """
         if self.row is None:
             target, origin = self.output, self.output.offset([number, *position, channel])
@@ -98,7 +103,7 @@ class RegisterBlockStore:
             return
         for i, value in enumerate(sums):
             self.waiting.store(value, i * width)
-        with loop(len(sums) // vectors, name="finished_pixel") as pixel:
+        with loop(len(sums) // vectors if count is None else count, name="finished_pixel") as pixel:
             for v in range(vectors):
                 store(self.waiting.load((pixel * vectors + v) * width, width), pixel, v)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -18,6 +19,8 @@ MOST_READ = 0.75
 """Of the products of a convolution, those with its image where leaving the others out pays."""
 WAITING_PIXELS = 4
 """Of a register block, fewer of which take as long: multiply-adds wait for those of the channel before."""
+PATCH_ELEMENTS = 4096
+"""Of what outputs read, that a workgroup gathers at once although it copies no rows: half of L1."""
 MAX_JOINED_PIXELS = 112
 """Of an image, up to which pointwise convolutions join those of a batch."""
 
@@ -199,6 +202,42 @@ def staged_elements(shape: ConvolutionShape, row_block: int, pixel_block: int) -
     """Elements that a copy of a block's input has at most, a row for each row of outputs and outer tap."""
     rows = row_block * prod(shape.decomposition.kernel_size[:-1])
     return rows * input_columns(shape, pixel_block) * (shape.input_channels + column_padding(shape))
+
+
+def patch_elements(shape: ConvolutionShape) -> int:
+    """Elements from what one output reads of a row of taps to what the next one does, in `Patches`."""
+    elements = shape.decomposition.kernel_size[-1] * shape.input_channels
+    in_few_sets = elements * shape.element_types.domain_bytes % CACHE_SET_PERIOD == 0
+    return elements + ROW_PADDING * in_few_sets
+
+
+def patch_schedule(shape: ConvolutionShape, schedule: DirectSchedule, target: CpuTarget) -> DirectSchedule:
+    """By which outputs of `Patches` are summed: register blocks are smaller where memory holds too few."""
+    waiting = 2 * shape.element_types.accumulator_bytes * target.vector_registers * target.vector_width
+    if shape.output_channels_first:
+        waiting += 2 * shape.element_types.result_bytes * schedule.pixel_block * schedule.channel_block
+    patch_bytes = shape.element_types.domain_bytes * _patch_elements(shape)
+    most = max(1, (target.workgroup_bytes - waiting) // patch_bytes)
+    return replace(schedule, register_pixels=min(schedule.register_pixels, most))
+
+
+def patch_pixels(shape: ConvolutionShape, schedule: DirectSchedule) -> int:
+    """Outputs that `Patches` are made for at once by `patch_schedule`: whole register blocks.
+
+    As many as fit in the memory that a copy of rows takes, or in L1 where there is none: fewer outputs read
+    all filters more often.
+    """
+    elements = _patch_elements(shape)
+    staged = staged_elements(shape, schedule.row_block, schedule.pixel_block) if shape.pads else 0
+    fitting = max(staged, PATCH_ELEMENTS) // elements
+    of_block = schedule.row_block * schedule.pixel_block
+    blocks = min(fitting // schedule.register_pixels, ceil_div(of_block, schedule.register_pixels))
+    return max(1, blocks) * schedule.register_pixels
+
+
+def _patch_elements(shape: ConvolutionShape) -> int:
+    """What one output reads, as `Patches` have it."""
+    return prod(shape.decomposition.kernel_size[:-1]) * patch_elements(shape)
 
 
 def column_padding(shape: ConvolutionShape) -> int:

@@ -34,6 +34,10 @@ PROGRAMS = [
     DIRECT.channels_first,
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(DIRECT, channels=3, activation="swish"),
+    replace(DIRECT, outputs=40, groups=2, dilations=(1, 2), low=(1, 2), high=(1, 2)),
+    replace(DIRECT, outputs=20, kernel=(5, 5), low=(2, 2), high=(2, 2), adds_image=True),
+    # What so many neighbours read is more than memory of a workgroup holds.
+    replace(DIRECT, channels=2048, outputs=16, size=(12, 14)),
     replace(DIRECT, outputs=3).channels_first,
     replace(DIRECT, kernel=(1, 1), low=(0, 0), high=(0, 0), strides=(2, 2)),
     POINTWISE.channels_first,
