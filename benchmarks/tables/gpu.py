@@ -345,21 +345,43 @@ def attention(files: Sequence[Any]) -> list[str]:
 
 
 def open_sizes(files: Sequence[Any]) -> list[str]:
-    """Milliseconds of a program for all sizes beside those of one size, Inductor's and eager torch's."""
-    tools = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}
-    heads = ("network", "size", *tools.values(), "over that size", "over Inductor", "our error", "torch's")
+    """Milliseconds of a program for all sizes beside those of one size and of other tools, where measured."""
+    records = [pair for file in files for pair in file["gpu_open_sizes"].items()]
+    measured = [
+        (network, size, found)
+        for network, record in records
+        for size, found in record.get("sizes", {}).items()
+    ]
+    known = {tool for _, _, found in measured for tool in found}
+    tools = {tool: head for tool, head in _OPEN_TOOLS.items() if tool in known}
+    others = [tool for tool in tools if tool in _OPEN_OTHERS]
+    errors = [tool for tool in _OPEN_ERRORS if tool in tools]
+    heads = (
+        "network",
+        "size",
+        *tools.values(),
+        *(f"over {_OPEN_OTHERS[tool]}" for tool in others),
+        *(_OPEN_ERRORS[tool] for tool in errors),
+    )
     rows, ratios = [], []
-    for network, record in (pair for file in files for pair in file["gpu_open_sizes"].items()):
-        for size, found in record["sizes"].items():
-            times = [found[tool]["milliseconds"] for tool in tools]
-            ratio = times[1] / times[0], times[2] / times[0]
-            ratios.append(ratio)
-            errors = (f"{found[tool]['error']:.1e}" for tool in ("open", "torch"))
-            cells = (f"{each:.2f}" for each in (*times, *ratio))
-            rows.append((network, size, *cells, *errors))
+    for network, size, found in measured:
+        ratio = [found[tool]["milliseconds"] / found["open"]["milliseconds"] for tool in others]
+        ratios.append(ratio)
+        cells = (f"{each:.2f}" for each in (*(found[tool]["milliseconds"] for tool in tools), *ratio))
+        rows.append((network, size, *cells, *(f"{found[tool]['error']:.1e}" for tool in errors)))
     means = [f"{mean(each):.2f}" for each in zip(*ratios, strict=True)]
-    over = f"{means[0]} times as fast as a program of that size, {means[1]} times as fast as Inductor's"
-    return [*table(heads, rows), "", f"In the geometric mean of {len(rows)} it is {over}."]
+    over = ", ".join(
+        f"{each} times as fast as {_OPEN_PROGRAMS[tool]}" for each, tool in zip(means, others, strict=True)
+    )
+    failures = (f"{network}: {record['failure']}" for network, record in records if "failure" in record)
+    sentences = [f"In the geometric mean of {len(rows)} it is {over}.", *(f"{each}." for each in failures)]
+    return [*table(heads, rows), "", " ".join(sentences)]
+
+
+_OPEN_TOOLS = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}
+_OPEN_OTHERS = {"static": "that size", "inductor": "Inductor"}
+_OPEN_PROGRAMS = {"static": "a program of that size", "inductor": "Inductor's"}
+_OPEN_ERRORS = {"open": "our error", "torch": "torch's"}
 
 
 def over_tf32(row: Mapping[str, Any]) -> float | None:

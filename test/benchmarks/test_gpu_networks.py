@@ -107,3 +107,12 @@ def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
     lines = open_sizes([{gpu_open_sizes.TITLE: {"net": {"sizes": sizes}}}])
     assert lines[2] == "| net | 8x9 | 2.00 | 1.00 | 3.00 | 8.00 | 0.50 | 1.50 | 1.0e-06 | 1.0e-06 |"
     assert "0.50 times as fast as a program of that size, 1.50 times" in lines[-1]
+
+
+def test_a_program_for_all_sizes_may_be_beside_those_of_one_alone() -> None:
+    sizes = {"8x9": {"open": {"milliseconds": 2.0, "error": 1e-6}, "static": {"milliseconds": 1.0}}}
+    records = {"net": {"sizes": sizes}, "slow": {"failure": "took more than 80 s to compile"}}
+    lines = open_sizes([{gpu_open_sizes.TITLE: records}])
+    assert lines[0] == "| network | size | any size, ms | that size | over that size | our error |"
+    assert lines[2] == "| net | 8x9 | 2.00 | 1.00 | 0.50 | 1.0e-06 |"
+    assert lines[-1].endswith("slow: took more than 80 s to compile.") and "Inductor" not in lines[-1]
