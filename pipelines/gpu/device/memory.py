@@ -290,15 +290,16 @@ class SharedBuffer:
         """A quad; the last index counts quads."""
         *outer, quad = indices
         if self.width == QUAD:
-            self._store(value, indices)
+            self.store_part(value, indices)
             return
         parts = QUAD // self.width
         type_ = vector_type(self.width, ir.VectorType(value.type).element_type)
         for part in range(parts):
             elements = vector.extract_strided_slice(type_, value, [part * self.width], [self.width], [1])
-            self._store(elements, [*outer, Index.of(quad) * parts + part])
+            self.store_part(elements, [*outer, Index.of(quad) * parts + part])
 
-    def _store(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
+    def store_part(self, value: ir.Value, indices: Sequence[IndexLike]) -> None:
+        """`width` elements; the last index counts such."""
         memref.store(value, self.memref, [Index.of(index).value for index in indices])
 
 

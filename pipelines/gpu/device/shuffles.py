@@ -10,10 +10,17 @@ from .matrix_unit import WARP_THREADS
 
 
 def over_threads(
-    share: ir.Value, threads: int, combine: Callable[[ir.Value, ir.Value], ir.Value]
+    share: ir.Value,
+    threads: int,
+    combine: Callable[[ir.Value, ir.Value], ir.Value],
+    *,
+    nearest: int = 1,
 ) -> ir.Value:
-    """What the shares of so many neighbours of a warp, a power of two, are combined to; each has it then."""
-    offset = 1
+    """What the shares of so many neighbours of a warp, a power of two, are combined to; each has it then.
+
+    With `nearest`, a power of two, those that are as far from each other or a multiple of it.
+    """
+    offset = nearest
     while offset < threads:
         distance, width = (
             arith.constant(ir.IntegerType.get_signless(32), each) for each in (offset, WARP_THREADS)

@@ -11,38 +11,40 @@ from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.numbers.number import Number
-from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product import ProductSchedule
 
-GEMV_COLUMNS = WARP_THREADS * COPIED
-"""Of a block: each thread of a warp loads 16 bytes of the same row of the matrix."""
-GEMV_POSITIONS = 8
-"""Along the reduction dimension that a thread loads before it multiplies any."""
+GEMV_LOADS = 8
+"""Of 16 bytes, that a thread has under way before it multiplies any."""
 MAX_GEMV_ROWS = 8
-_FEW_ROWS = 2
-"""Rows whose sums leave registers for twice as many threads."""
-_FACTORS = {F16.name: F16, BF16.name: BF16}
+"""The columns of a product of NVIDIA's matrix units."""
+_MOST_COLUMNS = 128
+"""Of a block of f32: all threads of a warp load 16 bytes of the same row of the matrix."""
+_MOST_MATRIX_COLUMNS = 64
+"""Of a block on matrix units, whose sums leave registers for 768 threads."""
+_FACTORS = {None: F32, F16.name: F16, BF16.name: BF16}
 
 
 @dataclass(frozen=True)
 class GemvSchedule(ProductSchedule):
-    """How a workgroup multiplies up to eight rows by 256 columns of a matrix of `multiplied_type`.
+    """How a workgroup multiplies up to eight rows by a block of columns of a matrix.
 
-    Each of its `warps` has all of these columns, and every so many-th eight positions along the reduction
-    dimension. Its threads load 16 bytes of each of them at once, widen them to f32, and multiply all rows by
-    them. At the end warps add their sums, in the order of their numbers. With several `reduction_parts` as
-    many workgroups each sum a part of the reduction dimension.
+    Its threads load eight times 16 bytes of the matrix at once. Numbers of `multiplied_type` are multiplied
+    on matrix units, on which the rows are the eight columns of the right operand; without one, numbers of f32
+    by multiply-adds. Each of the `warps` has all columns of the block, and every so many-th positions along
+    the reduction dimension. At the end warps add their sums, in the order of their numbers. With several
+    `reduction_parts` as many workgroups each sum a part of the reduction dimension.
 
-    Raises ValueError for sizes that are not positive, more than eight rows, other columns than 256, and
-    other types than f16 and bf16.
+    Raises ValueError for sizes that are not positive, more than eight rows, columns that aren't a power of
+    two from 4 to 128 of f32 or 16 to 64 of half precision, and other types than f16 and bf16.
     """
 
     kind = "gemv"
 
-    multiplied_type: str = F16.name
+    multiplied_type: str | None = None
     warps: int = 8
     reduction_parts: int = 1
 
@@ -50,10 +52,13 @@ class GemvSchedule(ProductSchedule):
         super().__post_init__()
         if self.block_rows > MAX_GEMV_ROWS:
             raise ValueError(f"block_rows must be at most {MAX_GEMV_ROWS}, not {self.block_rows}")
-        if self.block_columns != GEMV_COLUMNS:
-            raise ValueError(f"block_columns must be {GEMV_COLUMNS}, not {self.block_columns}")
         if self.multiplied_type not in _FACTORS:
-            raise ValueError(f"multiplied_type must be f16 or bf16, not {self.multiplied_type}")
+            raise ValueError(f"multiplied_type must be f16, bf16 or None, not {self.multiplied_type}")
+        known = gemv_columns(self.multiplied_type)
+        if self.block_columns not in known:
+            raise ValueError(
+                f"block_columns must be one of {', '.join(map(str, known))}, not {self.block_columns}"
+            )
 
     @staticmethod
     def suits(shape: ConvolutionShape) -> bool:
@@ -70,12 +75,32 @@ class GemvSchedule(ProductSchedule):
         return _FACTORS[self.multiplied_type]
 
     @property
+    def on_matrix_units(self) -> bool:
+        return self.multiplied_type is not None
+
+    @property
+    def matrix_products(self) -> int:
+        return 1 if self.on_matrix_units else 0
+
+    @property
+    def loaded_elements(self) -> int:
+        """Of the matrix, that a thread loads at once."""
+        return QUAD_BYTES // self.factors.bytes
+
+    @property
+    def warp_positions(self) -> int:
+        """Positions along the reduction dimension that a warp loads before it multiplies any."""
+        return GEMV_LOADS * WARP_THREADS * self.loaded_elements // self.block_columns
+
+    @property
     def block_reduction(self) -> int:
         """Positions along the reduction dimension that warps load at once."""
-        return self.warps * GEMV_POSITIONS
+        return self.warps * self.warp_positions
 
     def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int:
-        return ceil_div(terms, self.reduction_parts * self.warps)
+        shared = self.reduction_parts * self.warps
+        # Without matrix units threads of a warp have sums of their own.
+        return ceil_div(terms, shared if self.on_matrix_units else shared * self.warp_positions // GEMV_LOADS)
 
     @property
     def threads(self) -> int:
@@ -89,9 +114,15 @@ class GemvSchedule(ProductSchedule):
     @property
     def resident_threads(self) -> int:
         """Threads for which a multiprocessor should have registers."""
-        return 1024 if self.block_rows <= _FEW_ROWS else 512
+        return 768 if self.on_matrix_units or self.block_rows < MAX_GEMV_ROWS else 512
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup, for the sums of all warps."""
         del types
         return self.warps * self.block_rows * self.block_columns * F32.bytes
+
+
+def gemv_columns(multiplied_type: str | None) -> tuple[int, ...]:
+    """The columns that a block may have."""
+    least, most = (QUAD, _MOST_COLUMNS) if multiplied_type is None else (MATRIX_ROWS, _MOST_MATRIX_COLUMNS)
+    return tuple(least << power for power in range((most // least).bit_length()))

@@ -38,11 +38,10 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import AMPERE, HOPPER
-from wide import wide
+from wide import wide_combinations
 
 MACHINE = default_gpu_machine("sm_80")
 HOPPER_MACHINE = default_gpu_machine("sm_90a")
-ROWS, CHANNELS, COLUMNS = 3, 72, 260
 
 Array = npt.NDArray[Any]
 
@@ -77,26 +76,27 @@ def test_vgg_at_one_image_takes_little_more_than_its_matrices(
     "other",
     [
         layer(9, 512, 512, halves("f16")),
-        layer(1, 512, 512, "f32"),
         layer(1, 510, 512, halves("f16")),
     ],
-    ids=["nine rows", "f32", "no whole quads"],
+    ids=["nine rows", "no whole quads"],
 )
 def test_other_layers_have_none(other: ConvolutionShape) -> None:
     assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
 
 
 def test_schedules_are_for_few_rows_of_nvidias_gpus() -> None:
-    schedule = GemvSchedule(1, 256, multiplied_type="bf16", reduction_parts=3)
-    assert schedule_from_record(schedule_record(schedule)) == schedule
+    schedule = GemvSchedule(1, 64, multiplied_type="bf16", reduction_parts=3)
+    for each in (schedule, GemvSchedule(1, 8)):
+        assert schedule_from_record(schedule_record(each)) == each
     of = layer(1, 512, 512, halves("bf16"))
     assert kernel_misfit(of, AMPERE, schedule) is None
     assert "no matrix units" in (kernel_misfit(of, replace(AMPERE, matrix_unit=None), schedule) or "")
     assert "at most 8 rows" in (kernel_misfit(layer(9, 512, 512, "f32"), AMPERE, schedule) or "")
     for sizes, type_, message in (
-        ((9, 256), "f16", "block_rows must be at most 8, not 9"),
-        ((1, 128), "f16", "block_columns must be 256, not 128"),
-        ((1, 256), "f32", "multiplied_type must be f16 or bf16, not f32"),
+        ((9, 64), "f16", "block_rows must be at most 8, not 9"),
+        ((1, 8), "f16", "block_columns must be one of 16, 32, 64, not 8"),
+        ((1, 256), None, "block_columns must be one of 4, 8, 16, 32, 64, 128, not 256"),
+        ((1, 64), "f32", "multiplied_type must be f16, bf16 or None, not f32"),
     ):
         with pytest.raises(ValueError, match=message):
             GemvSchedule(*sizes, multiplied_type=type_)
@@ -116,16 +116,16 @@ def program(type_: str, rows: int, channels: int, columns: int) -> str:
 
 def of_type(numbers: Array, type_: str) -> tuple[Array, Array]:
     """Rounded to a type as they are in memory, and as float64."""
-    if type_ == "f16":
-        stored = numbers.astype(np.float16)
+    if type_ != "bf16":
+        stored = numbers.astype(np.float16 if type_ == "f16" else np.float32)
         return stored, stored.astype(np.float64)
     bits = np.asarray(bf16_bits(numbers.astype(np.float32)))
     return bits, read(bits, type_)
 
 
 def read(stored: Array, type_: str) -> Array:
-    if type_ == "f16":
-        return stored.view(np.float16).astype(np.float64)
+    if type_ != "bf16":
+        return stored.view(np.float16 if type_ == "f16" else np.float32).astype(np.float64)
     return np.asarray(bf16_numbers(stored), np.float64)
 
 
@@ -143,32 +143,45 @@ def grid(*extents: Index) -> Iterator[tuple[int, ...]]:
     return itertools.product(*(range(each.known or 0) for each in extents))
 
 
-@pytest.mark.parametrize("type_", ["bf16", *wide(["f16"])])
-def test_sums_are_those_of_f32(type_: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("type_", "rows", "channels", "columns"),
+    [
+        ("bf16", 3, 72, 260),
+        ("f32", 3, 72, 260),
+        # Parts of the sums by workgroups.
+        ("f16", 1, 12288, 16),
+        *wide_combinations([("f16", 8, 72, 260), ("f32", 8, 520, 24), ("f32", 1, 12288, 16)]),
+    ],
+)
+def test_sums_are_those_of_f32(type_: str, rows: int, channels: int, columns: int, tmp_path: Path) -> None:
     """Whatever the matrix's padding holds, and lies behind the rows."""
     generator = np.random.default_rng(0)
-    rows, exact_rows = of_type(generator.standard_normal((ROWS, CHANNELS)), type_)
-    _, exact_matrix = of_type(generator.standard_normal((CHANNELS, COLUMNS)), type_)
-    kernels, schedule = kernels_of(program(type_, ROWS, CHANNELS, COLUMNS), tmp_path)
-    assert set(kernels) == {"filter", "products", "output"}
-    of = layer(ROWS, CHANNELS, COLUMNS, halves(type_))
+    image, exact_rows = of_type(generator.standard_normal((rows, channels)), type_)
+    _, exact_matrix = of_type(generator.standard_normal((channels, columns)), type_)
+    kernels, schedule = kernels_of(program(type_, rows, channels, columns), tmp_path)
+    of = layer(rows, channels, columns, "f32" if type_ == "f32" else halves(type_))
     assert isinstance(schedule, GemvSchedule)
     packing = GemvPacking(of, schedule)
     # What kernels pass to each other lies in one array, at places that IREE chose.
-    between = np.full(1 << 18, np.nan, np.float32)
-    result = np.zeros((ROWS, COLUMNS), np.uint16)
-    grids = (GemvFilterKernel(packing, FilterLayout((0, 1, 2, 3), False)), OutputTransformKernel(packing))
-    of_filter, of_output = (grid(*each.workgroups(Sizes({BATCH: Index(1)}))) for each in grids)
+    between = np.full(1 << 20, np.nan, np.float32)
+    result = np.zeros((rows, columns), np.float32 if type_ == "f32" else np.uint16)
     # IREE widened it.
     matrix = exact_matrix.astype(np.float32)
+    of_filter = grid(
+        *GemvFilterKernel(packing, FilterLayout((0, 1, 2, 3), False)).workgroups(Sizes({BATCH: Index(1)}))
+    )
     kernels["filter"].run([matrix, between], of_filter)
     assert packing.pack_filters(matrix[None]).tobytes() in between.tobytes()
     blocks = packing.padded_filters // schedule.block_columns
     of_products = grid(Index(1), Index(blocks), Index(schedule.reduction_parts))
-    kernels["products"].run([rows, between, between], of_products)
-    kernels["output"].run([between, result], of_output)
+    if schedule.reduction_parts > 1:
+        of_output = grid(*OutputTransformKernel(packing).workgroups(Sizes({BATCH: Index(1)})))
+        kernels["products"].run([image, between, between], of_products)
+        kernels["output"].run([between, result], of_output)
+    else:
+        kernels["direct"].run([image, between, result], of_products)
     exact, magnitudes = exact_rows @ exact_matrix, np.abs(exact_rows) @ np.abs(exact_matrix)
     # One rounding of f32 for each product, and one to half precision.
-    bits = {"f16": 11, "bf16": 8}[type_]
-    bound = 2.0**-bits * np.abs(exact) + CHANNELS * 2.0**-24 * magnitudes
+    bits = {"f16": 11, "bf16": 8, "f32": 24}[type_]
+    bound = 2.0**-bits * np.abs(exact) + channels * 2.0**-24 * magnitudes
     expect_within(read(result, type_), exact, bound)
