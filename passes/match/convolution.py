@@ -9,7 +9,7 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.exact_type import exact_type, rounded_result_type
-from iree.winograd.passes.match.expected_size import expected_size
+from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
 from iree.winograd.passes.match.image_layout import comes_channels_first, leaves_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
@@ -38,10 +38,7 @@ class Convolution(ConvolutionProblem):
         if self.input_layout == self.channels_last_layouts[0] and (image := self.image) is not None:
             padding, _ = match_paddings(image)
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
-            stated["input_size"] = tuple(
-                size - low - high
-                for size, low, high in zip(self.input_size, padding.low, padding.high, strict=True)
-            )
+            stated["input_size"] = unpadded_size(self.input_size, padding.low, padding.high)
             stated["input_channels_first"] = comes_channels_first(padding.source)
         if self.is_channels_last:
             stated["output_channels_first"] = leaves_channels_first(self.operation.results[0])

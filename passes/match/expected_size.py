@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from iree.winograd.dialect.attributes import sizes_of
 from iree.winograd.dialect.bindings import ir
 
 EXPECTED_SIZE_ATTRIBUTE_NAME = "winograd.expected_size"
 """For a convolution some of whose input's spatial sizes, padding included, are known only at run time: what
-they are expected to be; handed to its product, too. Its outputs are as many as that input allows."""
+they are expected to be; handed to its product, too. Its outputs are as many as that input allows. For a
+gradient by a filter the same of the convolution's input: of its outputs there may be other numbers."""
 
 
 def expected_size(operation: ir.Operation) -> tuple[int, ...] | None:
@@ -15,3 +18,8 @@ def expected_size(operation: ir.Operation) -> tuple[int, ...] | None:
     if EXPECTED_SIZE_ATTRIBUTE_NAME not in operation.attributes:
         return None
     return sizes_of(operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME])
+
+
+def unpadded_size(padded: Sequence[int], low: Sequence[int], high: Sequence[int]) -> tuple[int, ...]:
+    """What is left of spatial sizes without padding; of an input at least an element is expected."""
+    return tuple(max(1, size - before - after) for size, before, after in zip(padded, low, high, strict=True))

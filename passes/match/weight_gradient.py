@@ -10,6 +10,7 @@ from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.exact_type import exact_type
+from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
 from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.match.padding import Padding, match_padding
 from iree.winograd.passes.match.problem import WeightGradientProblem
@@ -40,7 +41,7 @@ class WeightGradient(WeightGradientProblem):
         padding = self.padding
         if padding is not None:
             stated |= {"padding_low": padding.low, "padding_high": padding.high}
-            stated["input_size"] = tuple(padding.source.type.shape[1 : 1 + self.spatial_rank])
+            stated["input_size"] = unpadded_size(self.input_size, padding.low, padding.high)
         stated["exact_type"] = exact_type(self.image, self.gradient)
         return WeightGradientProblem(**stated)
 
@@ -103,19 +104,33 @@ def match_weight_gradient(operation: ir.Operation) -> WeightGradient | NoMatch:
 
 
 def _dynamic_reason(form: ConvolutionForm) -> Reason | None:
-    """What of the sizes is known only at run time, if it is something else than the batch."""
-    for name, sizes in zip(("image", "gradient", "filter"), form.sizes, strict=True):
-        if any(is_dynamic(size) for letter, size in sizes.items() if letter != "c"):
-            return f"its {name} has a dynamic dimension other than the batch"
+    """What of the sizes is known only at run time, if it is another than the batch and those of images."""
     image, gradient, _ = form.sizes
+    for name, sizes in zip(("image", "gradient", "filter"), form.sizes, strict=True):
+        may_be_dynamic = () if name == "filter" else ("c", *form.spatial)
+        if any(is_dynamic(size) for letter, size in sizes.items() if letter not in may_be_dynamic):
+            return f"its {name} has a dynamic dimension other than the batch and those of images"
     if is_dynamic(image["c"]) != is_dynamic(gradient["c"]):
         return "its batch is known at compile time for one operand only"
+    if any(is_dynamic(image[letter]) != is_dynamic(gradient[letter]) for letter in form.spatial):
+        return "a size is known at compile time for one operand only"
+    if _unknown_sizes(form) and expected_size(form.operation) is None:
+        return "no sizes are expected of its image"
     return None
+
+
+def _unknown_sizes(form: ConvolutionForm) -> tuple[int, ...]:
+    """The spatial dimensions whose sizes are known only at run time."""
+    image = form.sizes[0]
+    return tuple(number for number, letter in enumerate(form.spatial) if is_dynamic(image[letter]))
 
 
 def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
     image, gradient, taps = form.sizes
     groups, unpadded = taps.get("g", 1), (0,) * len(form.strides)
+    unknown = _unknown_sizes(form)
+    expected = expected_size(form.operation) if unknown else None
+    input_size = expected or tuple(image[letter] for letter in form.spatial)
     image_layout, gradient_layout, filter_layout = (
         layout.translate(IN_SUMS_WORDS) for layout in form.layouts
     )
@@ -127,7 +142,7 @@ def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
         gradient_layout=gradient_layout,
         filter_layout=filter_layout,
         batch=None if is_dynamic(image["c"]) else image["c"],
-        input_size=tuple(image[letter] for letter in form.spatial),
+        input_size=input_size,
         padding_low=unpadded,
         padding_high=unpadded,
         kernel_size=tuple(taps[letter] for letter in form.spatial),
@@ -138,8 +153,13 @@ def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
         input_channels=groups * image["n"],
         output_channels=groups * gradient["f"],
         element_types=ElementTypes.of_operation(form.operation),
+        unknown_sizes=unknown,
     )
-    outputs = tuple(gradient[letter] for letter in form.spatial)
+    # There are gradients of as many outputs as the program says, whatever its image allows: kernels are told.
+    outputs = tuple(
+        found.output_size[number] if number in unknown else gradient[letter]
+        for number, letter in enumerate(form.spatial)
+    )
     if outputs != found.output_size:
         reason = f"its image allows outputs of {found.output_size}, but there are gradients of {outputs}"
         return NoMatch(form.operation, reason)

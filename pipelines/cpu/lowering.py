@@ -166,7 +166,7 @@ class CpuLowering:
             taps = self._stage(
                 kernel,
                 "slices",
-                [image, gradient],
+                {"input": image, "output": gradient},
                 kernel.total.operand_shape,
                 kernel.slice_workgroups,
                 kernel.emit_slice,
@@ -174,12 +174,12 @@ class CpuLowering:
             if kernel.total.slices == 1:
                 return taps
             return self._stage(
-                kernel, "total", [taps], result_shape, kernel.total.workgroups, kernel.total.emit
+                kernel, "total", {"taps": taps}, result_shape, kernel.total.workgroups, kernel.total.emit
             )
         images = self._stage(
             kernel,
             "images",
-            [image],
+            {"input": image},
             before.transformed_images_shape,
             before.transform_workgroups,
             before.emit_images,
@@ -187,29 +187,44 @@ class CpuLowering:
         gradients = self._stage(
             kernel,
             "gradients",
-            [gradient],
+            {"output": gradient},
             before.transformed_gradients_shape,
             before.transform_workgroups,
             before.emit_gradients,
         )
         return self._stage(
-            kernel, "weights", [images, gradients], result_shape, before.workgroups, before.emit
+            kernel,
+            "weights",
+            {"images": images, "gradients": gradients},
+            result_shape,
+            before.workgroups,
+            before.emit,
         )
 
     def _stage(
         self,
         kernel: CpuWeightGradientKernel,
         stage: str,
-        operands: list[ir.Value],
+        operands: Mapping[str, ir.Value],
         result_shape: tuple[int, ...],
         workgroups: Callable[[Sizes], tuple[Index, ...]],
         emit: Callable[..., None],
     ) -> ir.Value:
-        """The dispatch of one stage of a weight gradient; `emit` takes its buffers."""
-        result_type = ir.RankedTensorType.get(list(result_shape), operands[0].type.element_type)
-        dynamic = ir.RankedTensorType(operands[0].type).is_dynamic_dim(0)
-        known = None if dynamic else kernel.shape.batch or 1
-        signature = DispatchSignature.of(operands, result_type, stated_batch(known))
+        """The dispatch of one stage of a weight gradient; `emit` takes its buffers.
+
+        `operands` are by what they are: sizes known only at run time are those of "input" and "output".
+        """
+        tensors = [image_tensor(each.type, of, channels_first=False) for of, each in operands.items()]
+        extents = {
+            size: size_of(operand, dimension)
+            for operand, tensor in zip(operands.values(), tensors, strict=True)
+            for dimension, size in tensor.dynamic_dimensions
+        }
+        element_type = next(iter(operands.values())).type.element_type
+        result = DispatchTensor.of(ir.RankedTensorType.get(list(result_shape), element_type))
+        batch = stated_batch(None if BATCH in extents else kernel.shape.batch or 1)
+        spatial = spatial_sizes(kernel.shape) if extents else ()
+        signature = DispatchSignature(tuple(tensors), result, (*batch, *spatial))
         name = self._executable(
             (stage, kernel),
             kernel_name(kernel.shape, stage),
@@ -217,8 +232,8 @@ class CpuLowering:
             workgroups,
             lambda function: emit(function.work, *function.buffers),
         )
-        sizes = [_as_value(size_of(operands[0], 0))] if dynamic else []
-        return emit_dispatch(name, signature, operands, sizes)
+        sizes = [_as_value(extents[size]) for size in signature.dynamic_sizes]
+        return emit_dispatch(name, signature, list(operands.values()), sizes)
 
     def _transformed_input(self, kernel: InputStage, group: ConvolutionGroup) -> ir.Value:
         image = group.source

@@ -50,6 +50,12 @@ class DispatchTensor:
         if self.type.shape.count(ir.ShapedType.get_dynamic_size()) != len(self.dynamic):
             raise ValueError(f"{self.type} has other dynamic dimensions than {self.dynamic}")
 
+    @property
+    def dynamic_dimensions(self) -> list[tuple[int, Size]]:
+        """Its dynamic dimensions and which size each is."""
+        unknown = [dimension for dimension in range(self.type.rank) if self.type.is_dynamic_dim(dimension)]
+        return list(zip(unknown, self.dynamic, strict=True))
+
     def dynamic_extents(self, sizes: Mapping[Size, Value]) -> list[Value]:
         """What its dynamic dimensions are among `sizes`, in their order."""
         return [sizes[size] for size in self.dynamic]

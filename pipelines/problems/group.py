@@ -9,14 +9,12 @@ from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, Outpu
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.expected_size import expected_size
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
 from .shape import ConvolutionShape
-from .stages import match_stages, stated_facts
+from .stages import match_stages, require_outputs, stated_facts
 
 _VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
@@ -96,17 +94,9 @@ class ConvolutionGroup:
     def shape(self) -> ConvolutionShape:
         """Raises ValueError when the sizes or types of the ops don't fit together."""
         outputs = self.output_transform.image_type
-        stated = stated_facts(self.input_transform, self.output_transform, outputs)
-        transform, output_size = self.filter_transform, outputs.shape[1:-1]
-        unknown = tuple(
-            dimension
-            for dimension, sizes in enumerate(zip(stated["input_size"], output_size, strict=True))
-            if any(map(is_dynamic, sizes))
-        )
-        if unknown:
-            stated["input_size"] = self._expected_input_size()
+        transform = self.filter_transform
         shape = ConvolutionShape(
-            **stated,
+            **stated_facts(self.input_transform, self.product, self.output_transform, outputs),
             element_types=ElementTypes.of_stages(
                 self.input_transform.input,
                 self.transformed_filter if transform is None else transform.filter,
@@ -115,26 +105,9 @@ class ConvolutionGroup:
             ),
             runtime_filter=transform is not None and not is_known_at_load(transform.filter),
             output_channels_first=self.output_transform.channels_first,
-            unknown_sizes=unknown,
         )
-        known = [each for each in range(len(output_size)) if each not in unknown]
-        if any(shape.output_size[each] != output_size[each] for each in known):
-            raise ValueError(
-                f"it has outputs of {tuple(output_size)}, but its input gives {shape.output_size}"
-            )
+        require_outputs(shape, outputs)
         return shape
-
-    def _expected_input_size(self) -> tuple[int, ...]:
-        """Without padding, which may have moved into the transform. Raises ValueError where none is noted."""
-        padded = expected_size(self.product)
-        if padded is None:
-            raise ValueError("sizes of its image are known only at run time, and none are expected")
-        return tuple(
-            size - low - high
-            for size, low, high in zip(
-                padded, self.input_transform.padding_low, self.input_transform.padding_high, strict=True
-            )
-        )
 
 
 def _viewed(value: ir.Value) -> ir.Value:

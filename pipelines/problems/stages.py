@@ -7,9 +7,12 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, TransformOp
 from iree.winograd.passes.match.constants import is_zero
+from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
+
+from .shape import ConvolutionShape
 
 
 def match_stages(
@@ -33,14 +36,24 @@ def match_stages(
 
 
 def stated_facts(
-    input_transform: InputTransformOp, last: TransformOp, outputs: ir.RankedTensorType
+    input_transform: InputTransformOp,
+    product: ir.Operation,
+    last: TransformOp,
+    outputs: ir.RankedTensorType,
 ) -> dict[str, Any]:
     """Those fields of a shape that the ops state, which `last` leaves the domain by; `outputs` channels last.
 
-    Sizes of the input may be dynamic.
+    Raises ValueError where sizes of the input are known only at run time, and none are expected.
     """
     batch, *input_size, input_channels = input_transform.image_type.shape
     decomposition = last.decomposition
+    unknown = tuple(
+        dimension
+        for dimension, sizes in enumerate(zip(input_size, outputs.shape[1:-1], strict=True))
+        if any(map(is_dynamic, sizes))
+    )
+    if unknown:
+        input_size = list(_expected_input_size(input_transform, product))
     return {
         "batch": None if is_dynamic(batch) else batch,
         "input_size": tuple(input_size),
@@ -54,4 +67,24 @@ def stated_facts(
         "output_channels": outputs.shape[-1],
         "decomposition": decomposition,
         "input_channels_first": input_transform.channels_first,
+        "unknown_sizes": unknown,
     }
+
+
+def require_outputs(shape: ConvolutionShape, outputs: ir.RankedTensorType) -> None:
+    """Raises ValueError unless there are as many outputs, channels last, as the input of `shape` gives.
+
+    Sizes known only at run time aren't compared.
+    """
+    output_size = tuple(outputs.shape[1:-1])
+    known = [each for each in range(len(output_size)) if each not in shape.unknown_sizes]
+    if any(shape.output_size[each] != output_size[each] for each in known):
+        raise ValueError(f"it has outputs of {output_size}, but its input gives {shape.output_size}")
+
+
+def _expected_input_size(input_transform: InputTransformOp, product: ir.Operation) -> tuple[int, ...]:
+    """Without padding, which may have moved into the transform."""
+    padded = expected_size(product)
+    if padded is None:
+        raise ValueError("sizes of its image are known only at run time, and none are expected")
+    return unpadded_size(padded, input_transform.padding_low, input_transform.padding_high)

@@ -12,7 +12,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.weight_gradient import tile_product_maps
 
 from .shape import WeightGradientShape
-from .stages import match_stages, stated_facts
+from .stages import match_stages, require_outputs, stated_facts
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class WeightGradientGroup:
     def shape(self) -> WeightGradientShape:
         """Raises ValueError when the sizes or types of the ops don't fit together."""
         gradients = self.gradient_transform.gradient_type
-        output_size = gradients.shape[1:-1]
+        rank = len(gradients.shape)
         shape = WeightGradientShape(
-            **stated_facts(self.input_transform, self.filter_gradient, gradients),
+            **stated_facts(self.input_transform, self.product, self.filter_gradient, gradients),
             element_types=ElementTypes.of_stages(
                 self.input_transform.input,
                 self.gradient_transform.gradient,
@@ -38,12 +38,9 @@ class WeightGradientGroup:
                 self.filter_gradient.result,
             ),
             output_channels_first=self.gradient_transform.channels_first,
-            permutes_filter=self.filter_gradient.permutation != tuple(range(len(output_size) + 2)),
+            permutes_filter=self.filter_gradient.permutation != tuple(range(rank)),
         )
-        if shape.output_size != tuple(output_size):
-            raise ValueError(
-                f"it has gradients of {tuple(output_size)} outputs, but its input gives {shape.output_size}"
-            )
+        require_outputs(shape, gradients)
         return shape
 
 

@@ -35,6 +35,8 @@ class ExpectSizes:
     dimension of an image and 16384 for a signal's; what follows for a convolution's input the program's own
     arithmetic says. It also has to prove that there are as many outputs as the input allows, whatever the
     sizes: no kernel is told otherwise. A convolution of which it doesn't gets no note, and stays as it is.
+    Kernels of a filter's gradient are told the sizes of image and outputs, which are often arguments both:
+    the image that is expected is the least that allows the outputs that are.
 
         %r = linalg.conv_2d_nchw_fchw ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>)
                outs(%y : tensor<1x4x?x?xf32>)
@@ -94,6 +96,34 @@ def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple
 
 
 def _note(form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]) -> None:
+    find = _expected_of_gradient if form.sums_over_images else _expected_of_convolution
+    expected = find(form, sizes, hints)
+    if expected is not None:
+        form.operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(expected)
+
+
+def _expected_of_gradient(
+    form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]
+) -> list[int] | None:
+    """The image of a filter's gradient that allows the outputs that are expected; None for none."""
+    _, gradient_layout, taps_layout = form.layouts
+    _, gradient, taps = form.operation.operands
+    expected = []
+    # What is a tap's step for the sum is an output's for the convolution.
+    for letter, dilation, stride in zip(form.spatial, form.strides, form.dilations, strict=True):
+        outputs = sizes.size(gradient, gradient_layout.index(letter))
+        count = taps.type.shape[taps_layout.index(letter)]
+        known = None if outputs is None else sizes.algebra.value(outputs, lambda *each: hints.get(each, 1))
+        if is_dynamic(count) or not isinstance(known, int) or known < 1:
+            return None
+        expected.append((known - 1) * stride + dilation * (count - 1) + 1)
+    return expected
+
+
+def _expected_of_convolution(
+    form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]
+) -> list[int] | None:
+    """What is expected of a convolution's input; None where it may allow other outputs than there are."""
     input_layout, filter_layout, output_layout = form.layouts
     image, filters, init = form.operation.operands
     algebra, expected = sizes.algebra, []
@@ -103,16 +133,16 @@ def _note(form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[in
         outputs = sizes.size(init, output_layout.index(letter))
         is_unknown = image.type.is_dynamic_dim(input_layout.index(letter))
         if size is None or outputs is None or is_dynamic(taps):
-            return
+            return None
         if is_unknown != init.type.is_dynamic_dim(output_layout.index(letter)):
-            return
+            return None
         window = dilation * (taps - 1) + 1
         beyond_first = algebra.sum(size, SizeExpression(-window))
         steps = algebra.floor_divided(beyond_first, SizeExpression(stride))
         if algebra.sum(steps, SizeExpression(1)) != outputs:
-            return
+            return None
         of_arguments = algebra.value(size, lambda *argument: hints.get(argument, 1))
         if not isinstance(of_arguments, int) or of_arguments < window:
-            return
+            return None
         expected.append(of_arguments)
-    form.operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(expected)
+    return expected

@@ -24,6 +24,8 @@ class WeightGradientSource:
     channels_last: bool
     dynamic_batch: bool = field(default=False, kw_only=True)
     """Whether the program is for any batch."""
+    dynamic_size: bool = field(default=False, kw_only=True)
+    """Whether it is for images of any size."""
     element_type: str = field(default="f32", kw_only=True)
     """Of arguments and result; sums are of f32."""
 
@@ -40,7 +42,7 @@ class WeightGradientSource:
         windows = zip(self.padded, self.kernel, self.strides, self.dilations, strict=True)
         return tuple((size - d * (taps - 1) - 1) // s + 1 for size, taps, s, d in windows)
 
-    def image_shape(self, size: tuple[int, ...], channels: int) -> tuple[int, ...]:
+    def image_shape(self, size: tuple, channels: int) -> tuple:
         """Of an array with all channels of a group, and groups if there are some."""
         grouped = (self.groups, channels) if self.groups > 1 else (channels,)
         return (self.batch, *size, *grouped) if self.channels_last else (self.batch, *grouped, *size)
@@ -99,11 +101,11 @@ class WeightGradientSource:
         ]
         iterators = ['"parallel"'] * len(parallel) + ['"reduction"'] * (1 + self.rank)
         image, padded, gradient = (
-            _type(("?", *shape[1:]) if self.dynamic_batch else shape)
+            _type(("?" if self.dynamic_batch else shape[0], *shape[1:]))
             for shape in (
-                self.image_shape(self.size, self.channels),
-                self.image_shape(self.padded, self.channels),
-                self.image_shape(self.output_size, self.outputs),
+                self.image_shape(self._stated(self.size), self.channels),
+                self.image_shape(self._stated(self.padded), self.channels),
+                self.image_shape(self._stated(self.output_size), self.outputs),
             )
         )
         result = _type(self.filter_shape)
@@ -137,6 +139,10 @@ class WeightGradientSource:
 {conversions[2]}  return {names[2]} : {half[2]}
 }}
 """
+
+    def _stated(self, size: tuple[int, ...]) -> tuple[int | str, ...]:
+        """A spatial size as the program's types have it."""
+        return ("?",) * self.rank if self.dynamic_size else size
 
     def _ordered(self, spatial: list, channels: list, batch: object = "n") -> list:
         return [batch, *spatial, *channels] if self.channels_last else [batch, *channels, *spatial]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import iree.winograd
 import numpy as np
 from agreement import expect_within
 from convolution_program import schedule_text
+from guarded import Edge, GuardedArray
 from iree.winograd.dialect.algebra.numerics import gradient_error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.problems.schedule import Schedule
@@ -33,6 +36,8 @@ class WeightGradientProgram:
     channels_last: bool = field(default=True, kw_only=True)
     dynamic_batch: bool = field(default=False, kw_only=True)
     """Whether the program is for any batch; it runs with this one."""
+    dynamic_size: bool = field(default=False, kw_only=True)
+    """Whether it is for images of any size; it expects outputs of this one."""
     element_type: str = field(default="f32", kw_only=True)
     """Of arguments and result."""
     schedule: Schedule | None = field(default=None, kw_only=True)
@@ -51,6 +56,7 @@ class WeightGradientProgram:
         ]
         layout = "" if self.channels_last else "-channels-first"
         layout += "-dynamic" if self.dynamic_batch else ""
+        layout += "-any-size" if self.dynamic_size else ""
         schedule = "" if self.schedule is None else f"-{_text(vars(self.schedule).values())}"
         return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}{schedule}"
 
@@ -69,6 +75,7 @@ class WeightGradientProgram:
             self.batch,
             self.channels_last,
             dynamic_batch=self.dynamic_batch,
+            dynamic_size=self.dynamic_size,
             element_type=self.element_type,
         )
 
@@ -83,10 +90,29 @@ class WeightGradientProgram:
             annotations += f", {schedule_text(self.schedule)}"
         return self.source.text(f"attrs = {{{annotations}}}", name)
 
+    def check_sizes(self, sizes: Sequence[tuple[int, ...]], batches: Sequence[int], **options: Any) -> None:
+        """As `expect_right`, at several sizes of one program; `options` are `compile`'s.
+
+        Images and gradients lie beside pages that may not be touched: reading outside ends the process.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            compiled = iree.winograd.compile(
+                self.function("main"), size_hint=self.source.output_size, **options
+            )
+        program = iree.winograd.load(compiled, threads=options.get("threads"))
+        for batch in batches:
+            for size in sizes:
+                for edge in ("start", "end"):
+                    replace(self, size=size, batch=batch).expect_right(_guarded(program, edge))
+
     def expect_right(self, function: Callable[..., Any]) -> None:
         """The error of what the compiled program is called by has to be within the a-priori bound."""
         source = self.source
         image, gradient = (np.clip(each / 4, -1, 1) for each in source.operands())
+        if self.dynamic_size:
+            # Sums that grow with an image as their bound does.
+            image, gradient = np.abs(image), np.abs(gradient)
         exact = source.exact(image, gradient)
         decomposition = decompose(
             self.kernel, self.m, strides=source.strides, dilations=source.dilations, part_size=self.p
@@ -95,6 +121,16 @@ class WeightGradientProgram:
         bound = gradient_error_bound(self.m, self.p, int(tiles))
         expect_within(function(image, gradient), exact, bound)
         assert np.abs(exact).max() > 2 * bound, "the bound is too large to tell anything"
+
+
+def _guarded(program: Callable[..., Any], edge: Edge) -> Callable[..., np.ndarray]:
+    """`program` of arguments that lie beside a page that may not be touched."""
+
+    def call(*arguments: np.ndarray) -> np.ndarray:
+        guarded = [GuardedArray(each, edge) for each in arguments]
+        return np.array(program(*(each.array for each in guarded)))
+
+    return call
 
 
 def _text(sizes: Iterable[int | None]) -> str:

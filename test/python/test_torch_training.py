@@ -160,8 +160,9 @@ def test_frozen_layers_get_no_gradients(images: torch.Tensor) -> None:
 
 
 @pytest.mark.wide
+@pytest.mark.filterwarnings("error::iree.winograd.FallbackWarning")
 def test_batches_and_images_may_have_other_sizes() -> None:
-    """As the last of an epoch may. Torch computes gradients by weights where images have, and it is said."""
+    """As the last of an epoch may: programs of all gradients are for any of them."""
     model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU()).to(
         memory_format=torch.channels_last  # type: ignore[call-overload]
     )
@@ -169,8 +170,8 @@ def test_batches_and_images_may_have_other_sizes() -> None:
     for batch in (4, 3):
         images = torch.randn(batch, 3, 8, 8).contiguous(memory_format=torch.channels_last)
         check_gradients(model, function, images)
-    images = torch.randn(3, 3, 6, 10).contiguous(memory_format=torch.channels_last)
-    with pytest.warns(FallbackWarning, match="weight gradient .*a dynamic dimension other than the batch"):
+    for size in ((6, 10), (17, 9), (3, 31)):
+        images = torch.randn(3, 3, *size).contiguous(memory_format=torch.channels_last)
         check_gradients(model, function, images)
 
 

@@ -49,10 +49,10 @@ def weight_gradient_schedules(
 def _tile_blocks(shape: ConvolutionShape, threads: int) -> list[tuple[int, int | None]]:
     """Tiles of a block, and slices: None where dispatches of their own transform all tiles.
 
-    Of a batch known only at run time these don't know how much memory they need. Slices are then as many as
-    for one image.
+    Of sizes known only at run time these don't know how much memory they need. Slices are then as many as
+    for an image of the expected size, or a batch that is known.
     """
-    is_dynamic = shape.tiles is None
+    is_dynamic = shape.tiles is None or bool(shape.unknown_sizes)
     tiles = prod(shape.tiles_per_image) if shape.tiles is None else shape.tiles
     found: list[tuple[int, int | None]] = []
     if not is_dynamic:

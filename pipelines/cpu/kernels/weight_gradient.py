@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import product as positions
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -19,7 +19,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scra
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
-from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.tiles import locate_tile
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -88,7 +88,7 @@ class WeightGradientKernel:
 
     def emit_images(self, work: Work, image: Buffer, tiles: Buffer) -> None:
         """Emits the transform of one block of tiles of the images: N x H... x C to theirs."""
-        transform = partial(InputTransform, SizedShape.of(self.shape), self.target, image)
+        transform = partial(InputTransform, SizedShape.of(self.shape, work.sizes), self.target, image)
         self._for_tiles(work.workgroup[0], work.sizes, tiles, transform)
 
     def emit_gradients(self, work: Work, gradients: Buffer, tiles: Buffer) -> None:
@@ -97,7 +97,7 @@ class WeightGradientKernel:
             work.workgroup[0],
             work.sizes,
             tiles,
-            partial(GradientTransform, SizedShape.of(self.shape), self.target, gradients),
+            partial(GradientTransform, SizedShape.of(self.shape, work.sizes), self.target, gradients),
         )
 
     def emit(self, work: Work, images: Buffer, gradients: Buffer, filters: Buffer) -> None:
@@ -134,7 +134,7 @@ class WeightGradientKernel:
             with named("block"):
                 block = first_block + number
             tiles = self._tiles_of(block, work.sizes)
-            self._transform_block(work.workgroup, block, tiles, image, image_tiles, gradients, gradient_tiles)
+            self._transform_block(work, block, tiles, image, image_tiles, gradients, gradient_tiles)
             with loop(self.shape.transform_size, name="a") as a:
                 rows = Rows(image_tiles, image_tiles.offset([a, 0]), 1, self.schedule.row_block)
                 panel = Panel(gradient_tiles, gradient_tiles.offset([a, 0]), self.schedule.channel_block)
@@ -161,7 +161,7 @@ class WeightGradientKernel:
 
     def _transform_block(
         self,
-        workgroup: tuple[Index, ...],
+        work: Work,
         block: Index,
         tiles: Index,
         image: Buffer,
@@ -170,20 +170,21 @@ class WeightGradientKernel:
         gradient_tiles: Buffer,
     ) -> None:
         """Transforms the tiles of a block, of the channels of a workgroup."""
-        shape, schedule = self.shape, self.schedule
+        shape, schedule, workgroup = self.shape, self.schedule, work.workgroup
+        sized = SizedShape.of(shape, work.sizes)
         group = self.rows.group(workgroup[0]) // shape.decomposition.view_count
         first_row = group * shape.group_inputs + self.rows.first_in_group(workgroup[0])
         rows = Channels(first_row, schedule.row_block)
         channels = Channels(self._first_channel(workgroup), schedule.channel_block)
         with loop(tiles, name="tile") as number:
-            tile = locate_tile(shape, block * schedule.tile_block + number)
+            tile = locate_tile(sized, block * schedule.tile_block + number)
             own_image, own_gradient = (
                 replace(each, origin=number * size, extents=(1, *each.extents))
                 for each, size in ((image_tiles, rows.count), (gradient_tiles, channels.count))
             )
-            images = InputTransform(SizedShape.of(shape), self.target, image, own_image)
+            images = InputTransform(sized, self.target, image, own_image)
             images.emit_channels(tile, Index(0), self._view(workgroup), rows)
-            of_outputs = GradientTransform(SizedShape.of(shape), self.target, gradients, own_gradient)
+            of_outputs = GradientTransform(sized, self.target, gradients, own_gradient)
             of_outputs.emit_channels(tile, Index(0), channels)
 
     def _for_tiles(
@@ -197,12 +198,12 @@ class WeightGradientKernel:
         columns = tiles.stride(2)
         blocked = replace(tiles, extents=(*tiles.extents[:2], tiles.stride(1)))
         with loop(self._tiles_of(block, sizes), name="tile") as number:
-            tile = locate_tile(self.shape, block * self.schedule.tile_block + number)
+            tile = locate_tile(SizedShape.of(self.shape, sizes), block * self.schedule.tile_block + number)
             transform(replace(blocked, origin=number * columns)).emit(tile, block)
 
     def _tiles(self, sizes: Sizes) -> Index:
         """Of all images."""
-        return sizes.batch * prod(self.shape.tiles_per_image)
+        return sizes.batch * product(SizedShape.of(self.shape, sizes).tiles_per_image)
 
     def _tiles_of(self, block: Index, sizes: Sizes) -> Index:
         """The tiles of a block: the last one may have fewer."""
@@ -238,7 +239,7 @@ class WeightGradientKernel:
         """Transforms the sums of one view to its taps, but for those beyond the kernel."""
         schedule, decomposition = self.schedule, self.shape.decomposition
         recipes = [each.output for each in decomposition.gradient_transforms]
-        parts = product(*map(range, decomposition.part_size))
+        parts = positions(*map(range, decomposition.part_size))
         taps = dict(zip(parts, decomposition.taps(decomposition.views[view]), strict=True))
 
         def transform_vector(row: Index, k: Index) -> None:

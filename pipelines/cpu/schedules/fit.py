@@ -113,7 +113,7 @@ def weight_gradient_misfit(
     schedule: WeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     """What keeps the kernel of weight gradients from computing that of `shape`; None when nothing does."""
-    return types_misfit(shape) or _sizes_misfit(shape) or _weight_gradient_misfit(schedule, shape, target)
+    return types_misfit(shape) or _weight_gradient_misfit(schedule, shape, target)
 
 
 def depthwise_weight_gradient_misfit(
@@ -226,8 +226,8 @@ def _weight_gradient_misfit(
         return reason
     if reason := _gradient_layout_misfit(shape):
         return reason
-    if shape.batch is None and schedule.tile_slices is None:
-        return "tiles that are transformed beforehand need a batch known at compile time"
+    if schedule.tile_slices is None and (shape.batch is None or shape.unknown_sizes):
+        return "tiles that are transformed beforehand need sizes known at compile time"
     for name, block, part, whole in (
         ("row_block", schedule.row_block, product.rows, shape.group_inputs),
         ("channel_block", schedule.channel_block, product.channels, shape.group_outputs),

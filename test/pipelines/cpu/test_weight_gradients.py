@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import iree.winograd
+import numpy as np
 import pytest
 from convolution_program import check_together
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
-from wide import batches
+from wide import batches, wide
 
 TILES = [WeightGradientProgram((14, 13), (3, 3), (m, m), (3, 3), 20, 24, padding=(1, 1)) for m in (2, 4, 6)]
 CHANNELS = [
@@ -71,6 +73,23 @@ DYNAMIC = [
     ),
     WeightGradientProgram((33,), (5,), (1,), (1,), 16, 24, 7, padding=(2,), groups=2, dynamic_batch=True),
 ]
+OPEN = WeightGradientProgram((28, 28), (3, 3), (4, 4), (3, 3), 20, 24, padding=(1, 1), dynamic_size=True)
+OPEN_SIZES = [
+    OPEN,
+    replace(OPEN, strides=(2, 2), p=(2, 2), groups=2, channels_last=False, dynamic_batch=True),
+    *wide(
+        [
+            replace(OPEN, m=(6, 6), channels_last=False),
+            replace(OPEN, dilations=(2, 2), padding=(2, 2), dynamic_batch=True),
+            replace(OPEN, schedule=replace(SLICED, row_block=6), dynamic_batch=True),
+            replace(OPEN, m=(1, 1), p=(1, 1), strides=(2, 3), channels=5, outputs=7),
+            replace(OPEN, kernel=(1, 1), m=(1, 1), p=(1, 1), padding=(0, 0), strides=(2, 2)),
+            replace(OPEN, size=(40,), kernel=(5,), m=(4,), p=(5,), padding=(2,)),
+            replace(OPEN, size=(6, 7, 8), kernel=(3,) * 3, m=(2,) * 3, p=(3,) * 3, padding=(1,) * 3),
+        ]
+    ),
+]
+"""Programs for images of any size; rows and columns are left of strides."""
 ALL = [*TILES, *CHANNELS, *VIEWS, *DIRECT, *OTHERS, *SLICES, *DYNAMIC]
 SAMPLE = [
     TILES[1],
@@ -101,3 +120,25 @@ def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
 
 def test_workgroups_run_in_parallel() -> None:
     check_together([CHANNELS[2], SLICES[0]], devices=["local-task"])
+
+
+@pytest.mark.parametrize("program", OPEN_SIZES, ids=str)
+def test_agrees_with_float64_at_sizes_known_at_run_time(program: WeightGradientProgram) -> None:
+    """Some are below a tile, some larger than what is expected."""
+    generator = np.random.default_rng(44)
+    most = 60 if len(program.size) < 3 else 12
+    drawn = [tuple(map(int, generator.integers(1, most, len(program.size)))) for _ in range(8)]
+    sizes = [
+        each for each in (*drawn, program.size) if min(replace(program, size=each).source.output_size) > 0
+    ]
+    batches = (1, 3) if program.dynamic_batch else (program.batch,)
+    program.check_sizes(sizes, batches, threads=2 if program.dynamic_batch else 1)
+
+
+def test_a_gradient_of_no_outputs_is_zero() -> None:
+    program = replace(OPEN, dynamic_batch=True)
+    compiled = iree.winograd.compile(program.function("main"), threads=1, size_hint=(28, 28))
+    run = iree.winograd.load(compiled, device="local-sync")
+    for batch, size in ((2, (0, 5)), (2, (5, 0)), (0, (4, 4))):
+        operands = replace(program, size=size, batch=batch).source.operands()
+        assert not np.asarray(run(*operands)).any()

@@ -84,3 +84,24 @@ func.func @rounded_twice(%x: tensor<1x?x16x8xf32>, %w: tensor<3x3x8x4xf32>) -> t
     outs(%y : tensor<1x?x14x4xf32>) -> tensor<1x?x14x4xf32>
   return %r : tensor<1x?x14x4xf32>
 }
+
+// Image and gradient of a filter's gradient are arguments: the image is expected that allows the outputs.
+// CHECK-LABEL: @gradient
+// CHECK: linalg.generic {{.*}}winograd.expected_size = array<i64: 449, 65>
+// HINT-LABEL: @gradient
+// HINT: linalg.generic {{.*}}winograd.expected_size = array<i64: 129, 65>
+#read = affine_map<(k, c, r, s, n, i, j) -> (n, i * 2 + r, j * 2 + s, c)>
+#outputs = affine_map<(k, c, r, s, n, i, j) -> (n, i, j, k)>
+#taps = affine_map<(k, c, r, s, n, i, j) -> (r, s, c, k)>
+func.func @gradient(%x: tensor<?x?x65x8xf32>, %y: tensor<?x?x32x4xf32>, %w: tensor<3x3x8x4xf32>)
+    -> tensor<3x3x8x4xf32> {
+  %r = linalg.generic {indexing_maps = [#read, #outputs, #taps],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+    ins(%x, %y : tensor<?x?x65x8xf32>, tensor<?x?x32x4xf32>) outs(%w : tensor<3x3x8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %s: f32):
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<3x3x8x4xf32>
+  return %r : tensor<3x3x8x4xf32>
+}

@@ -56,7 +56,7 @@ func.func @dynamic_batch(%x: tensor<?x66x32xf32>, %y: tensor<?x64x48xf32>) -> te
 #filter = affine_map<(k, c, r, n, o) -> (r, c, k)>
 func.func @dynamic_taps(%x: tensor<8x?x32xf32>, %y: tensor<8x64x48xf32>, %w: tensor<?x32x48xf32>)
     -> tensor<?x32x48xf32> {
-  // expected-remark @below {{weight gradient 0 left as it is: its image has a dynamic dimension other than the batch}}
+  // expected-remark @below {{weight gradient 0 left as it is: its filter has a dynamic dimension other than the batch and those of images}}
   %r = linalg.generic {indexing_maps = [#image, #gradient, #filter],
       iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
     ins(%x, %y : tensor<8x?x32xf32>, tensor<8x64x48xf32>) outs(%w : tensor<?x32x48xf32>) {
