@@ -23,6 +23,7 @@ _EXPONENTIAL = (1.0, 1.0, 0.49999993, 0.16666521, 0.04166839, 0.00836872, 0.0013
 squares towards the least maximum with the first two fixed."""
 _MAX_ARGUMENT, _MIN_ARGUMENT = 89.0, -88.0
 """Beyond these the result is infinite, or zero."""
+_MAX_FINITE_ARGUMENT = 88.0
 _ERROR_NUMERATOR = (1.1283791, 0.19059333, 0.05276914, 0.0037725067, 0.00028483837, 2.0459747e-06)
 _ERROR_DENOMINATOR = (1.0, 0.5022417, 0.11418245, 0.01498311, 0.0011638397, 3.8046957e-05)
 """Coefficients, of rising powers of the square, of the error function over its argument up to 3.925: a
@@ -33,11 +34,14 @@ _MAX_ERROR = 4.0625
 with and without fused multiply-add."""
 
 
-def exponential(value: ir.Value, fused: bool, *, is_negative: bool = False) -> ir.Value:
+def exponential(
+    value: ir.Value, fused: bool, *, is_negative: bool = False, is_finite: bool = False
+) -> ir.Value:
     """e to the power of each lane of a vector of f32, to within two units of the last place.
 
-    Results below the normal numbers are zero, those from e^88.38 on infinite; a NaN stays one. `fused` says
-    whether the target has fused multiply-adds, `is_negative` that no lane is more than zero.
+    Results below the normal numbers are zero, those from e^88.38 on infinite, or e^88 where they are to be
+    `is_finite`; a NaN stays one. `fused` says whether the target has fused multiply-adds, `is_negative` that
+    no lane is more than zero.
 
     The argument is n ln 2 + r with an integer n (Cody and Waite 1980); e^r is a polynomial, and 2^n is put
     together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
@@ -48,7 +52,8 @@ def exponential(value: ir.Value, fused: bool, *, is_negative: bool = False) -> i
         return splat(number, width, ir.F32Type.get())
 
     if not is_negative:
-        value = _bounded(value, arith.CmpFPredicate.OGT, constant(_MAX_ARGUMENT))
+        largest = _MAX_FINITE_ARGUMENT if is_finite else _MAX_ARGUMENT
+        value = _bounded(value, arith.CmpFPredicate.OGT, constant(largest))
     value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT))
     shifted = multiply_add(value, constant(LOG2_E), constant(_ROUND), fused)
     exponent = arith.subf(shifted, constant(_ROUND))
@@ -56,6 +61,15 @@ def exponential(value: ir.Value, fused: bool, *, is_negative: bool = False) -> i
     rest = multiply_add(exponent, constant(-_LN2_LOW), rest, fused)
     power = _polynomial([constant(coefficient) for coefficient in _EXPONENTIAL], rest, fused)
     return arith.mulf(power, _power_of_two(shifted, width))
+
+
+def quotient(dividend: ir.Value, divisor: ir.Value) -> ir.Value:
+    """Of vectors of f32, to within two units of the last place where the divisor is finite and at least 1.
+
+    By the processor's estimate of a reciprocal and a step of Newton's where it has one: of 16 lanes a
+    division takes as long as 16 multiplications.
+    """
+    return arith.divf(dividend, divisor, fastmath=arith.FastMathFlags.arcp)
 
 
 def negative_power_of_two(value: ir.Value, fused: bool) -> ir.Value:

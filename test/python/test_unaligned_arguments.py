@@ -5,10 +5,12 @@ from functools import cache
 import iree.winograd
 import numpy as np
 import pytest
+import torch
 from guarded import GuardedArray
+from iree.winograd.errors import CallError
 from iree.winograd.loading.device import Device
 from iree.winograd.loading.element_types import ElementType
-from iree.winograd.loading.runtime import LoadedFunction, load
+from iree.winograd.loading.runtime import LoadedFunction, ThreadsWarning, load
 
 pytestmark = pytest.mark.xdist_group("unaligned arguments")
 
@@ -90,3 +92,24 @@ def test_nothing_is_read_or_written_beyond_the_array(convolution: tuple[LoadedFu
 def test_elements_at_odd_addresses_are_copied(convolution: tuple[LoadedFunction, np.ndarray]) -> None:
     program, image = convolution
     np.testing.assert_array_equal(program(shifted(image, 2)), program(shifted(image, 0)))
+
+
+def test_calls_on_their_own_thread_take_what_others_take() -> None:
+    """A call has few steps for an array that is taken where it is, and gives the same for every other."""
+    with pytest.warns(ThreadsWarning):
+        program = load(compiled(), device="local-sync").pointwise
+    image = np.random.default_rng(1).standard_normal((1, 9, 7, 19), np.float32)
+    expected = np.array(program(image))
+    first, second = program(image), program(-image)
+    np.testing.assert_array_equal(first, expected)
+    np.testing.assert_array_equal(second, -expected)
+    assert not np.may_share_memory(first, second)
+    read_only = image.copy()
+    read_only.flags.writeable = False
+    for same in (image.tolist(), np.asfortranarray(image), read_only, torch.from_numpy(image)):
+        np.testing.assert_array_equal(np.asarray(program(same)), expected)
+    for other in (image[0], image[:, :8], image.astype(np.float64), image[:0]):
+        with pytest.raises(CallError, match="argument 0 of pointwise must be tensor<1x9x7x19xf32>"):
+            program(other)
+    with pytest.raises(CallError, match="takes 1 argument"):
+        program(image, image)

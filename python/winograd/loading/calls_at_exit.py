@@ -23,7 +23,7 @@ class RunningCalls:
         call = object()
         # One operation of the interpreter's: it needs no lock.
         self._running.add(call)
-        if self._ending not in (None, threading.get_ident()):
+        if self._ending is not None and self._ending != threading.get_ident():
             self.end(call)
             threading.Event().wait()
         return call

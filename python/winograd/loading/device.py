@@ -63,9 +63,14 @@ class Device:
     reopen: Callable[[], Device] | None = None
     """Opens it anew in a process that was forked; None where nothing of it can be used there."""
     staging: StagingMemory = field(init=False, compare=False)
+    import_memory: Callable[[npt.NDArray[Any]], Any] = field(init=False, compare=False, repr=False)
+    """A buffer of the runtime on the memory of a writable array; in host memory only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "staging", StagingMemory(self.hal))
+        import_memory = self.hal.allocator.import_host_allocation
+        kind = {"memory_type": _HOST_MEMORY, "allowed_usage": _ANY_USE}
+        object.__setattr__(self, "import_memory", partial(import_memory, **kind))
 
     @property
     def threads(self) -> int | None:
@@ -114,10 +119,7 @@ class Device:
         The array has to live until nothing uses the view any more. Code that IREE generates would rely on
         alignment; in host memory only.
         """
-        buffer = self.hal.allocator.import_host_allocation(
-            array, memory_type=_HOST_MEMORY, allowed_usage=_ANY_USE
-        )
-        return runtime.HalBufferView(buffer, array.shape, _number(array, element_type))
+        return runtime.HalBufferView(self.import_memory(array), array.shape, _number(array, element_type))
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""

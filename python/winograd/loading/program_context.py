@@ -45,10 +45,13 @@ class ProgramContext:
 
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
-        device = self.device
         inputs = runtime.VmVariantList(len(views))
         for view in views:
             inputs.push_ref(view)
+        return self.call(self.device, function, inputs)
+
+    def call(self, device: Device, function: Any, inputs: Any) -> Any:
+        """As `invoke`, on the device of this process, of a list of the runtime's."""
         # A context may run one call at a time, and the runtime lets go of Python's own lock.
         with self._lock:
             return device.invoke(self._context, function, inputs)

@@ -73,8 +73,12 @@ class Result(NamedTuple):
 
 def mapped(device: Any, view: Any, element_type: ElementType) -> Result:
     """What a buffer view of the runtime holds in host memory, which `device`, the runtime's, has."""
-    array: npt.NDArray[Any] = np.ndarray(view.shape, element_type.memory, view.map())
-    return Result(HostArray(np.asarray(_Memory(device, array)), element_type), device, view)
+    return Result(HostArray(array_of(device, view, element_type.memory), element_type), device, view)
+
+
+def array_of(device: Any, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The memory of the host that a buffer view of the runtime is of, on `device`, as elements of `dtype`."""
+    return np.asarray(_Memory(device, np.ndarray(view.shape, dtype, view.map())))
 
 
 def has_tensor(arguments: Sequence[Any]) -> bool:

@@ -37,6 +37,7 @@ from iree.winograd.loading.element_types import ElementType, HostArray, type_of_
 from iree.winograd.loading.gpu_calls import GpuCalls, is_on_cuda
 from iree.winograd.loading.launchable import Launchable
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
+from iree.winograd.loading.plain_calls import PlainCalls
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.loading.program_context import INSTANCE, ProgramContext
 from iree.winograd.loading.program_module import program_module
@@ -254,6 +255,11 @@ class LoadedFunction:
             frozenset(map(int, function.reflection.get(key, "").split()))
             for key in (UNALIGNED_KEY, READ_ONLY_KEY, STORAGE_KEY)
         )
+        self._plain: PlainCalls | None = None
+        """What takes most calls, where there is any."""
+        in_place = self._unaligned & self._read_only
+        if signature is not None and PlainCalls.are_possible(context, signature, in_place):
+            self._plain = PlainCalls(context, function, signature)
         layers = json.loads(function.reflection.get(LAYERS_KEY, "{}"))
         self.layers: Mapping[str, tuple[str, ...]] = {key: tuple(names) for key, names in layers.items()}
         """The names of the layers that each of its kernels computes, in the order of a call."""
@@ -275,6 +281,13 @@ class LoadedFunction:
         come as signed ones of the same bits. Raises `CallError` when the arguments don't fit the signature or
         the program fails.
         """
+        if self._plain is not None and self.specialized is None and not keywords:
+            try:
+                result = self._plain(arguments)
+            except RUNTIME_ERRORS as error:
+                raise CallError(f"{self.name} failed: {error}") from error
+            if result is not NotImplemented:
+                return result
         inputs = None if self.signature is None else self.signature.inputs
         given = by_position(self.name, inputs, arguments, keywords)
         if self.specialized is not None and (function := self.specialized(given)) is not None:
