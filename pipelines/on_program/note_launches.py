@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import ir
@@ -30,20 +30,30 @@ from ..problems.launches import (
     Place,
     ResultPlace,
 )
+from ..problems.open_launches import CONSTANT, OPEN_LAUNCHES_KEY, OPERATIONS, SIZE, OpenLaunches, Step
 
 _FORMAT = "cuda-nvptx-fb"
 _BUFFER = "!hal.buffer"
 _BUFFER_VIEW = "!hal.buffer_view"
+_COMMANDS = "!hal.command_buffer"
+
+_COMPARISON, _ASSUMPTION, _DIMENSION = "arith.cmpi", "util.assume.int", "hal.buffer_view.dim"
+_COMPARED = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+"""What the predicates of comparisons ask, in the order of their numbers."""
+_INDEX_BITS = 64
 
 _WITHOUT_EFFECT = (
     "arith.constant",
     "hal.buffer.assert",
     "hal.buffer_usage",
     "hal.buffer_view.assert",
+    "hal.command_buffer.create",
+    "hal.command_buffer.finalize",
     "hal.device.allocator",
     "hal.device.queue.dealloca",
     "hal.element_type",
     "hal.encoding_type",
+    "hal.executable.lookup.function",
     "hal.fence.await",
     "hal.fence.create",
     "hal.fence.join",
@@ -51,6 +61,11 @@ _WITHOUT_EFFECT = (
     "util.global.load",
     "util.null",
     "util.status.check_ok",
+    # Of these only what numbers need is read.
+    _COMPARISON,
+    _ASSUMPTION,
+    _DIMENSION,
+    *OPERATIONS,
 )
 """Operations of a function that do nothing where memory and order are a caller's."""
 _OF_COMMANDS = (
@@ -65,7 +80,7 @@ _OF_COMMANDS = (
 
 
 class _OtherFormError(Exception):
-    """A function isn't a list of launches that is the same in each call."""
+    """A function isn't a list of launches that is the same in each call on arguments of the same shapes."""
 
 
 @register_pass("winograd-note-launches")
@@ -75,9 +90,10 @@ class NoteLaunches:
     IREE's runtime takes about 5 us of its caller's time for each kernel of a call, since it gives CUDA one
     after the other. After IREE's phase `hal` a function of known sizes allocates its results and temporaries,
     and executes a command buffer that was recorded when the program was loaded, maybe behind a copy of a
-    constant. What that holds is noted in the function's reflection, for whoever makes a CUDA graph of it
-    (`LaunchList`), and a function is added that returns the memory of the program's constants. A function of
-    another form has no note.
+    constant. One of sizes that are known only in a call computes what it needs of them, records a command
+    buffer and executes that. What these hold is noted in the function's reflection, for whoever makes a CUDA
+    graph of it (`LaunchList`, and `OpenLaunches` with the arithmetic), and a function is added that returns
+    the memory of the program's constants. A function of another form has no note.
 
         util.global private @weights : !hal.buffer
         util.func private @recorded() -> !hal.command_buffer {
@@ -135,7 +151,10 @@ class _Program:
             launches = _Function(self).read(function)
         except _OtherFormError:
             return
-        note_words(function, LAUNCHES_KEY, [launches.to_json()])
+        if launches.is_open:
+            note_words(function, OPEN_LAUNCHES_KEY, [launches.to_json()])
+        else:
+            note_words(function, LAUNCHES_KEY, [launches.at(()).to_json()])
 
     def give_constants(self, module: ir.Operation) -> None:
         """Add the function that returns the constants' memory, if a list reads some."""
@@ -187,13 +206,16 @@ class _Function:
 
     def __init__(self, program: _Program) -> None:
         self._program = program
+        self._numbers = _Numbers()
         self._places: dict[ir.Value, Place] = {}
         """Where buffers begin."""
+        self._recorded: dict[ir.Value, list[ir.Operation]] = {}
+        """What is recorded in a call, by the command buffer that it is recorded in."""
         self._allocations: list[int] = []
         self._stages: list[tuple[Command, ...]] = []
         self._results: dict[ir.Value, ResultPlace] = {}
 
-    def read(self, function: ir.Operation) -> LaunchList:
+    def read(self, function: ir.Operation) -> OpenLaunches:
         """What it launches. Raises `_OtherFormError`."""
         blocks = list(function.regions[0].blocks)
         if len(blocks) != 1:
@@ -207,44 +229,53 @@ class _Function:
         if not self._stages or not all(result in self._results for result in returned):
             raise _OtherFormError
         results = tuple(self._results[result] for result in returned)
-        return LaunchList(tuple(self._stages), tuple(self._allocations), results)
+        launches = LaunchList(tuple(self._stages), tuple(self._allocations), results)
+        return OpenLaunches(tuple(self._numbers.steps), launches)
 
     def _read_operation(self, operation: ir.Operation) -> None:
+        number = self._numbers.number
         match operation.name:
             case "hal.buffer_view.buffer":
-                argument = operation.operands[0]
-                if defining_operation(argument) is not None:
-                    raise _OtherFormError
-                memory = Memory("argument", ir.BlockArgument(argument).arg_number)
-                self._places[operation.results[0]] = Place(memory, 0)
+                memory = Memory("argument", _argument_number(operation.operands[0]))
+                self._places[operation.results[0]] = self._begin(memory)
             case "hal.device.queue.alloca":
-                self._places[operation.results[0]] = Place(Memory("allocation", len(self._allocations)), 0)
-                self._allocations.append(_number(operation.operands[-1]))
+                memory = Memory("allocation", len(self._allocations))
+                self._places[operation.results[0]] = self._begin(memory)
+                self._allocations.append(number(operation.operands[-1]))
             case "hal.buffer_view.create":
                 buffer, offset, _, type_, _, *shape = operation.operands
                 self._results[operation.results[0]] = ResultPlace(
-                    self._place(buffer, _number(offset)), _element_type(type_), tuple(map(_number, shape))
+                    self._place(buffer, offset), _element_type(type_), tuple(map(number, shape))
                 )
             case "hal.device.queue.execute.indirect":
                 self._stages += self._execute(operation)
+            case "hal.device.queue.execute":
+                for commands in operation.operands:
+                    if str(commands.type) == _COMMANDS:
+                        self._stages += self._commands(self._recorded.pop(commands, []), [])
             case "hal.device.queue.copy":
                 source, source_offset, target, target_offset, length = operation.operands[-5:]
-                places = (
-                    self._place(source, _number(source_offset)),
-                    self._place(target, _number(target_offset)),
-                )
-                self._stages.append((Copy(*places, _number(length)),))
+                places = self._place(source, source_offset), self._place(target, target_offset)
+                self._stages.append((Copy(*places, number(length)),))
             case name if name not in _WITHOUT_EFFECT:
-                raise _OtherFormError
+                if not name.startswith("hal.command_buffer."):
+                    raise _OtherFormError
+                self._recorded.setdefault(operation.operands[0], []).append(operation)
 
     def _execute(self, execute: ir.Operation) -> Iterator[tuple[Command, ...]]:
-        (commands,) = (each for each in execute.operands if str(each.type) == "!hal.command_buffer")
+        (commands,) = (each for each in execute.operands if str(each.type) == _COMMANDS)
         bound = [each for each in execute.operands if str(each.type) == _BUFFER]
         numbers = list(execute.operands)[-2 * len(bound) :] if bound else []
         offsets = numbers[: len(bound)]
-        slots = [self._place(buffer, _number(offset)) for buffer, offset in zip(bound, offsets, strict=True)]
+        slots = [self._place(buffer, offset) for buffer, offset in zip(bound, offsets, strict=True)]
+        return self._commands(operations_of(self._program.recorder(commands)), slots)
+
+    def _commands(
+        self, operations: Sequence[ir.Operation], slots: list[Place]
+    ) -> Iterator[tuple[Command, ...]]:
+        """The stages of what is recorded by `operations`, with a table of `slots` for memory."""
         stage: list[Command] = []
-        for operation in operations_of(self._program.recorder(commands)):
+        for operation in operations:
             if operation.name == "hal.command_buffer.execution_barrier":
                 if stage:
                     yield tuple(stage)
@@ -256,20 +287,20 @@ class _Function:
 
     def _command(self, operation: ir.Operation, slots: list[Place]) -> Command:
         operands = list(operation.operands)
+        number = self._numbers.number
         match operation.name:
             case "hal.command_buffer.dispatch":
                 return self._launch(operation, slots)
             case "hal.command_buffer.fill_buffer":
                 _, target, offset, length, pattern = operands
                 width = ir.IntegerType(pattern.type).width // 8
-                value = _number(pattern) % (1 << 8 * width)
-                return Fill(self._bound(target, offset, slots), _number(length), value, width)
+                return Fill(self._bound(target, offset, slots), number(length), number(pattern), width)
             case "hal.command_buffer.copy_buffer":
                 _, source, source_offset, target, target_offset, length = operands
                 return Copy(
                     self._bound(source, source_offset, slots),
                     self._bound(target, target_offset, slots),
-                    _number(length),
+                    number(length),
                 )
             case _:
                 raise _OtherFormError
@@ -281,28 +312,82 @@ class _Function:
             raise _OtherFormError
         name = ir.SymbolRefAttr(lookup.attributes["entry_point"]).value[-1]
         places = (self._bound(buffer, offset, slots) for buffer, offset in zip(buffers, offsets, strict=True))
+        number = self._numbers.number
         return Launch(
-            str(name),
-            (_number(x), _number(y), _number(z)),
-            tuple(places),
-            tuple(_number(number) % (1 << 32) for number in numbers),
+            str(name), (number(x), number(y), number(z)), tuple(places), tuple(map(number, numbers))
         )
 
     def _bound(self, buffer: ir.Value, offset: ir.Value, slots: list[Place]) -> Place:
-        """The memory that a command names: a slot of the table that it is executed with, or a constant."""
+        """The memory that a command names: a slot of the table that it is executed with, or a buffer."""
         if str(buffer.type) != _BUFFER:
-            slot = slots[_number(buffer)]
-            return Place(slot.memory, slot.offset + _number(offset))
-        return self._place(buffer, _number(offset))
+            return self._behind(slots[_constant(buffer)], offset)
+        return self._place(buffer, offset)
 
-    def _place(self, buffer: ir.Value, offset: int) -> Place:
+    def _place(self, buffer: ir.Value, offset: ir.Value) -> Place:
         if buffer not in self._places:
             load = defining_operation(buffer)
             if load is None or load.name != "util.global.load":
                 raise _OtherFormError
-            self._places[buffer] = Place(self._program.constant(load), 0)
-        place = self._places[buffer]
-        return Place(place.memory, place.offset + offset)
+            self._places[buffer] = self._begin(self._program.constant(load))
+        return self._behind(self._places[buffer], offset)
+
+    def _begin(self, memory: Memory) -> Place:
+        return Place(memory, self._numbers.constant(0))
+
+    def _behind(self, place: Place, offset: ir.Value) -> Place:
+        return Place(place.memory, self._numbers.sum(place.offset, self._numbers.number(offset)))
+
+
+class _Numbers:
+    """The `steps` that compute the numbers of a function, each once."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._found: dict[Step, int] = {}
+        self._of_values: dict[ir.Value, int] = {}
+
+    def number(self, value: ir.Value) -> int:
+        """The step that computes `value`. Raises `_OtherFormError` where none does."""
+        if value not in self._of_values:
+            self._of_values[value] = self._read(value)
+        return self._of_values[value]
+
+    def constant(self, value: int, bits: int = _INDEX_BITS) -> int:
+        """The step that is `value`."""
+        return self._add(Step(CONSTANT, (value,), bits))
+
+    def sum(self, first: int, second: int) -> int:
+        """The step that adds these."""
+        zero = self.constant(0)
+        if first == zero:
+            return second
+        return first if second == zero else self._add(Step("arith.addi", (first, second), _INDEX_BITS))
+
+    def _add(self, step: Step) -> int:
+        if step not in self._found:
+            self._found[step] = len(self.steps)
+            self.steps.append(step)
+        return self._found[step]
+
+    def _read(self, value: ir.Value) -> int:
+        operation = defining_operation(value)
+        if operation is None:
+            raise _OtherFormError
+        bits = ir.IntegerType(value.type).width if isinstance(value.type, ir.IntegerType) else _INDEX_BITS
+        name = operation.name
+        match name:
+            case "arith.constant":
+                return self.constant(_constant(value), bits)
+            case "hal.buffer_view.dim":
+                dimension = ir.IntegerAttr(operation.attributes["index"]).value
+                return self._add(Step(SIZE, (_argument_number(operation.operands[0]), dimension), bits))
+            case "util.assume.int":
+                return self.number(operation.operands[ir.OpResult(value).result_number])
+            case "arith.cmpi":
+                name = f"{name}:{_COMPARED[ir.IntegerAttr(operation.attributes['predicate']).value]}"
+        if name not in OPERATIONS:
+            raise _OtherFormError
+        return self._add(Step(name, tuple(map(self.number, operation.operands)), bits))
 
 
 def _recorders(operations: list[ir.Operation]) -> Iterator[tuple[str, str]]:
@@ -325,12 +410,22 @@ def _segments(operation: ir.Operation) -> list[list[ir.Value]]:
     return [[next(remaining) for _ in range(size)] for size in sizes]
 
 
-def _number(value: ir.Value) -> int:
+def _argument_number(view: ir.Value) -> int:
+    """Which argument of the function `view` is. Raises `_OtherFormError` where it is none."""
+    if defining_operation(view) is not None:
+        raise _OtherFormError
+    return int(ir.BlockArgument(view).arg_number)
+
+
+def _constant(value: ir.Value) -> int:
     """What `value` is in each call. Raises `_OtherFormError`."""
     operation = defining_operation(value)
     if operation is None or operation.name != "arith.constant":
         raise _OtherFormError
-    return int(ir.IntegerAttr(operation.attributes["value"]).value)
+    attribute = operation.attributes["value"]
+    if not isinstance(attribute, (ir.IntegerAttr, ir.BoolAttr)):
+        raise _OtherFormError
+    return int(attribute.value)
 
 
 def _element_type(value: ir.Value) -> str:

@@ -109,3 +109,64 @@ module {
     util.return %arg0 : !hal.buffer_view
   }
 }
+
+// -----
+
+// A function of open sizes records what it does in each call. The note has the arithmetic, the numbers of the list are
+// steps of it: the fifth counts workgroups, and the eighth is what the kernel is told of the width.
+// CHECK-LABEL: util.func public @open
+// CHECK-SAME: winograd.open_launches = "{\22steps\22:
+// CHECK-SAME: [\22size\22,64,0,1],[\22constant\22,64,8],[\22arith.muli\22,64,1,2],
+// CHECK-SAME: [\22constant\22,64,4],[\22arith.divui\22,64,3,4],[\22constant\22,64,1],
+// CHECK-SAME: [\22arith.index_castui\22,64,1],[\22arith.trunci\22,32,7],
+// CHECK-SAME: \22launch\22,\22conv\22,[5,6,6],
+// CHECK-SAME: \22argument\22,0,0],[\22allocation\22,0,0
+// CHECK-SAME: [8]
+// CHECK-SAME: \22allocations\22:[3]
+// CHECK-NOT: winograd.launches
+module {
+  hal.executable private @linked {
+    hal.executable.binary public @cuda_nvptx_fb <format = "cuda-nvptx-fb", data = dense<0> : vector<4xi8>>
+  }
+  util.global private @device : !hal.device
+  util.global private @executable : !hal.executable
+  util.func public @open(%arg0: !hal.buffer_view) -> !hal.buffer_view {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %c8 = arith.constant 8 : index
+    %c-1_i64 = arith.constant -1 : i64
+    %c0_i64 = arith.constant 0 : i64
+    %c-1_i32 = arith.constant -1 : i32
+    %memory_type = hal.memory_type<"DeviceVisible|DeviceLocal"> : i32
+    %usage = hal.buffer_usage<"DispatchStorage"> : i32
+    %type = hal.element_type<f32> : i32
+    %encoding = hal.encoding_type<dense_row_major> : i32
+    %device = util.global.load immutable @device : !hal.device
+    %executable = util.global.load immutable @executable : !hal.executable
+    %none = util.null : !hal.fence
+    %width = hal.buffer_view.dim<%arg0 : !hal.buffer_view>[1] : index
+    %bytes = arith.muli %width, %c8 : index
+    %count = arith.divui %bytes, %c4 : index
+    %wide = arith.index_castui %width : index to i64
+    %number = arith.trunci %wide : i64 to i32
+    %buffer = hal.buffer_view.buffer<%arg0 : !hal.buffer_view> : !hal.buffer
+    %fence = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
+    %result = hal.device.queue.alloca<%device : !hal.device> affinity(%c-1_i64) wait(%none) signal(%fence) pool(%c0_i64) type(%memory_type) usage(%usage) flags("None") : !hal.buffer{%bytes}
+    %cmd = hal.command_buffer.create device(%device : !hal.device) mode("OneShot") categories("Transfer|Dispatch") affinity(%c-1_i64) : !hal.command_buffer
+    %conv = hal.executable.lookup.function target(%executable : !hal.executable) function(@linked::@cuda_nvptx_fb::@conv) : i64
+    hal.command_buffer.dispatch<%cmd : !hal.command_buffer> target(%executable : !hal.executable)[%conv] workgroups([%count, %c1, %c1]) constants([%number]) bindings([
+      (%buffer : !hal.buffer)[%c0, %bytes],
+      (%result : !hal.buffer)[%c0, %bytes]
+    ]) flags("None")
+    hal.command_buffer.execution_barrier<%cmd : !hal.command_buffer> source("Dispatch|Transfer|CommandRetire") target("CommandIssue|Dispatch|Transfer") flags("None")
+    hal.command_buffer.finalize<%cmd : !hal.command_buffer>
+    %done = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
+    hal.device.queue.execute<%device : !hal.device> affinity(%c-1_i64) wait(%fence) signal(%done) commands(%cmd) flags("None")
+    %status = hal.fence.await until([%done]) timeout_millis(%c-1_i32) flags("None") : i32
+    util.status.check_ok %status, "failed to wait on timepoint"
+    %view = hal.buffer_view.create buffer(%result : !hal.buffer)[%c0, %bytes] shape([%c2, %width]) type(%type) encoding(%encoding) : !hal.buffer_view
+    util.return %view : !hal.buffer_view
+  }
+}

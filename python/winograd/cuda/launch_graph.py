@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,10 +24,58 @@ from iree.winograd.cuda.executable import Kernel, images, kernels
 from iree.winograd.pipelines.problems.launches import Command, Copy, Fill, Launch, LaunchList, Memory, Place
 
 
-class LaunchGraph:
-    """The commands of `launches`, of kernels of `binaries`, as a graph on the device that is current.
+class LoadedKernels:
+    """The kernels of `binaries`, executables of IREE's, on the device that is current when they are loaded.
 
-    `binaries` are executables of IREE's.
+    They are unloaded with this.
+    """
+
+    def __init__(self, driver: CudaDriver, binaries: Sequence[bytes]) -> None:
+        self._driver = driver
+        self._binaries = binaries
+        self._functions: Mapping[str, _Function] | None = None
+        self._lock = threading.Lock()
+
+    def functions(self) -> Mapping[str, _Function]:
+        """The kernels by name, loaded by the first call. Raises `CudaError`."""
+        with self._lock:
+            if self._functions is None:
+                self._functions = self._load()
+            return self._functions
+
+    def _load(self) -> Mapping[str, _Function]:
+        modules: list[c_void_p] = []
+        context = self._driver.context()
+        try:
+            functions = self._functions_of(modules)
+        except BaseException:
+            _unload(self._driver, modules, context)
+            raise
+        # When the process ends, the driver may be gone.
+        weakref.finalize(self, _unload, self._driver, modules, context).atexit = False
+        return functions
+
+    def _functions_of(self, loaded: list[c_void_p]) -> Mapping[str, _Function]:
+        """The kernels, whose modules are added to those that are `loaded`."""
+        found: dict[str, _Function] = {}
+        for binary in self._binaries:
+            modules = [self._driver.load(image.content) for image in images(binary)]
+            loaded += modules
+            wait = [
+                self._driver.launches_early and self._driver.has_variable(module, MARKER)
+                for module in modules
+            ]
+            for kernel in kernels(binary):
+                if kernel.name in found:
+                    raise CudaError(f"two kernels are {kernel.name}")
+                handle = self._driver.function(modules[kernel.module], kernel.name, kernel.shared_bytes)
+                found[kernel.name] = _Function(kernel, handle, wait[kernel.module])
+        return found
+
+
+class LaunchGraph:
+    """The commands of `launches`, of some of the `loaded` kernels, as a graph on the device that is current.
+
     `constants` are the addresses of the program's constants, `moving` is the memory that each launch has
     somewhere: at `addresses` in the first one. Raises `CudaError`.
     """
@@ -34,34 +83,28 @@ class LaunchGraph:
     def __init__(
         self,
         driver: CudaDriver,
-        binaries: Sequence[bytes],
+        loaded: LoadedKernels,
         launches: LaunchList,
         constants: Sequence[int],
         moving: Sequence[Memory],
         addresses: Sequence[int],
     ) -> None:
         self._driver = driver
+        # These are to outlive the graph.
+        self._loaded = loaded
         self._moving = tuple(moving)
         self._last = tuple(addresses)
         """The addresses of the last launch."""
         self._addresses = {Memory("constant", number): each for number, each in enumerate(constants)}
         self._addresses.update(zip(moving, addresses, strict=True))
-        self._modules: list[c_void_p] = []
-        context = driver.context()
-        try:
-            built = self._build(launches, self._load(binaries))
-        except BaseException:
-            _unload(driver, self._modules, context)
-            raise
-        self._graph, self._executable, self._nodes = built
+        self._graph, self._executable, self._nodes = self._build(launches, loaded.functions())
         self._users: dict[Memory, list[_Node]] = {}
         """The nodes that name each memory."""
         for node in self._nodes:
             for memory in {place.memory for place in _places(node.command)}:
                 self._users.setdefault(memory, []).append(node)
         # When the process ends, the driver may be gone.
-        made = self._graph, self._executable, self._modules, context
-        weakref.finalize(self, _free, driver, *made).atexit = False
+        weakref.finalize(self, _free, driver, self._graph, self._executable).atexit = False
 
     def launch(self, addresses: tuple[int, ...], stream: int) -> None:
         """Queue the commands on `stream`, with what moves at `addresses`. Raises `CudaError`.
@@ -95,23 +138,6 @@ class LaunchGraph:
         for node in dict.fromkeys(chain.from_iterable(self._users.get(each, ()) for each in moved)):
             node.place(self._addresses)
             self._driver.update(self._executable, node.handle, node.parameters)
-
-    def _load(self, binaries: Sequence[bytes]) -> Mapping[str, _Function]:
-        """The kernels of `binaries` by name, loaded."""
-        found: dict[str, _Function] = {}
-        for binary in binaries:
-            modules = [self._driver.load(image.content) for image in images(binary)]
-            self._modules += modules
-            wait = [
-                self._driver.launches_early and self._driver.has_variable(module, MARKER)
-                for module in modules
-            ]
-            for kernel in kernels(binary):
-                if kernel.name in found:
-                    raise CudaError(f"two kernels are {kernel.name}")
-                handle = self._driver.function(modules[kernel.module], kernel.name, kernel.shared_bytes)
-                found[kernel.name] = _Function(kernel, handle, wait[kernel.module])
-        return found
 
     def _build(
         self, launches: LaunchList, functions: Mapping[str, _Function]
@@ -240,16 +266,9 @@ def _node(command: Command, functions: Mapping[str, _Function]) -> _Node:
             )
 
 
-def _free(
-    driver: CudaDriver,
-    graph: c_void_p,
-    executable: c_void_p,
-    modules: Sequence[c_void_p],
-    context: c_void_p,
-) -> None:
+def _free(driver: CudaDriver, graph: c_void_p, executable: c_void_p) -> None:
     with suppress(CudaError):
         driver.destroy(graph, executable)
-    _unload(driver, modules, context)
 
 
 def _unload(driver: CudaDriver, modules: Sequence[c_void_p], context: c_void_p) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from iree.winograd.cuda.driver import CudaError, cuda_driver
 from iree.winograd.errors import CallError
-from iree.winograd.loading.launchable import Launchable
+from iree.winograd.loading.launchable import Launchable, OpenLaunchable
 from iree.winograd.loading.signatures import FunctionSignature, TensorSignature
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class GpuCalls:
         name: str,
         uri: str,
         signature: FunctionSignature | None,
-        launchable: Launchable | None,
+        launchable: Launchable | OpenLaunchable | None,
         read_only: frozenset[int],
         on_host: Callable[..., Any],
     ) -> None:
@@ -59,9 +59,9 @@ class GpuCalls:
         return self._launched(*tensors)
 
     def _launched_function(
-        self, launchable: Launchable | None, read_only: frozenset[int]
+        self, launchable: Launchable | OpenLaunchable | None, read_only: frozenset[int]
     ) -> Callable[..., Any] | None:
-        if launchable is None or self._signature is None or self._index is None:
+        if not isinstance(launchable, Launchable) or self._signature is None or self._index is None:
             return None
         import torch
         from iree.winograd.loading.launched_function import TYPES, Argument, LaunchedFunction

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -10,20 +11,14 @@ from iree import runtime
 from iree.winograd.cuda.executable import executables
 from iree.winograd.loading.program_context import ProgramContext
 from iree.winograd.loading.program_module import mapped_file
-from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION, LaunchList
+from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION, LAUNCHES_KEY, LaunchList
+from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
 
 
-class Launchable:
-    """The `launches` of a function of the program in `source`, which is loaded in `context` as `module`."""
+class LaunchableProgram:
+    """The program in `source`, which is loaded in `context` as `module`."""
 
-    def __init__(
-        self,
-        launches: LaunchList,
-        source: bytes | str | PathLike[str],
-        context: ProgramContext,
-        module: Any,
-    ) -> None:
-        self.launches = launches
+    def __init__(self, source: bytes | str | PathLike[str], context: ProgramContext, module: Any) -> None:
         self._source = source
         self._context = context
         self._module = module
@@ -48,6 +43,37 @@ class Launchable:
     def dlpack(self, view: Any, index: int) -> Any:
         """A capsule with a buffer view's memory, on the CUDA device of this number."""
         return self._context.device.hal.create_dlpack_capsule(view, _DLPACK_CUDA, index)
+
+
+@dataclass(frozen=True)
+class Launchable:
+    """The `launches` of a function of a `program`."""
+
+    program: LaunchableProgram
+    launches: LaunchList
+
+
+@dataclass(frozen=True)
+class OpenLaunchable:
+    """The `launches` of a function of a `program`, sizes of whose arguments are known only in a call."""
+
+    program: LaunchableProgram
+    launches: OpenLaunches
+
+    def at(self, shapes: Sequence[Sequence[int]]) -> Launchable:
+        """The function for arguments of these shapes alone."""
+        return Launchable(self.program, self.launches.at(shapes))
+
+
+def launchable_function(
+    program: LaunchableProgram, reflection: Mapping[str, str]
+) -> Launchable | OpenLaunchable | None:
+    """What a function of a `program` launches, as its `reflection` has it; None where that has nothing."""
+    if (launches := reflection.get(LAUNCHES_KEY)) is not None:
+        return Launchable(program, LaunchList.from_json(launches))
+    if (launches := reflection.get(OPEN_LAUNCHES_KEY)) is not None:
+        return OpenLaunchable(program, OpenLaunches.from_json(launches))
+    return None
 
 
 _DLPACK_CUDA = 2

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from iree.winograd.cuda.driver import CudaDriver, CudaError
-from iree.winograd.cuda.launch_graph import LaunchGraph
+from iree.winograd.cuda.launch_graph import LaunchGraph, LoadedKernels
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import BUFFER_ALIGNMENT, RUNTIME_ERRORS
 from iree.winograd.loading.launchable import Launchable
@@ -54,7 +54,8 @@ class LaunchedFunction:
     between kernels are memory of torch's. A CUDA graph that a caller captures has the kernels in it; for the
     first call, which loads them, it can't be captured.
 
-    Where CUDA can't make a graph of the kernels `fail` is told why, and returns what is called instead.
+    Where CUDA can't make a graph of the kernels `fail` is told why, and returns what is called instead. The
+    kernels are `loaded`, if they may be for other functions, too.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LaunchedFunction:
         result_orders: Sequence[Order | None],
         device: torch.device,
         fail: Callable[[str], Callable[..., Any]],
+        loaded: LoadedKernels | None = None,
     ) -> None:
         launches = launchable.launches
         self._driver = driver
@@ -78,7 +80,7 @@ class LaunchedFunction:
         self._results = tuple(
             _Result(place, order) for place, order in zip(launches.results, result_orders, strict=True)
         )
-        self._binaries = launchable.executables()
+        self._loaded = loaded or LoadedKernels(driver, launchable.program.executables())
         self._fail = fail
         self._otherwise: Callable[..., Any] | None = None
         self._graph: LaunchGraph | None = None
@@ -128,16 +130,15 @@ class LaunchedFunction:
         return tuple(results)
 
     def _make_graph(self, addresses: Sequence[int]) -> LaunchGraph:
-        self._constants = [
-            from_dlpack(self._launchable.dlpack(view, self._index)) for view in self._launchable.constants()
-        ]
+        program = self._launchable.program
+        self._constants = [from_dlpack(program.dlpack(view, self._index)) for view in program.constants()]
         moving = [
             *(Memory("argument", number) for number in range(len(self._arguments))),
             *(Memory("allocation", number) for number in range(len(self._blocks))),
         ]
         constants = list(map(_ADDRESS, self._constants))
         return LaunchGraph(
-            self._driver, self._binaries, self._launchable.launches, constants, moving, addresses
+            self._driver, self._loaded, self._launchable.launches, constants, moving, addresses
         )
 
 

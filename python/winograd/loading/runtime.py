@@ -35,7 +35,12 @@ from iree.winograd.loading.device import (
 )
 from iree.winograd.loading.element_types import ElementType, HostArray, type_of_hal, types_of_mlir
 from iree.winograd.loading.gpu_calls import GpuCalls, is_on_cuda
-from iree.winograd.loading.launchable import Launchable
+from iree.winograd.loading.launchable import (
+    Launchable,
+    LaunchableProgram,
+    OpenLaunchable,
+    launchable_function,
+)
 from iree.winograd.loading.parameters import Parameter, TensorParameter, by_position
 from iree.winograd.loading.plain_calls import PlainCalls
 from iree.winograd.loading.processor_features import missing_features
@@ -49,7 +54,6 @@ from iree.winograd.loading.signatures import (
     count_arrays,
     parse_declaration,
 )
-from iree.winograd.pipelines.problems.launches import LAUNCHES_KEY, LaunchList
 from iree.winograd.pipelines.problems.reflection import (
     DECLARATION_KEY,
     FEATURES_KEY,
@@ -174,19 +178,16 @@ class LoadedProgram:
         self._functions: dict[str, LoadedFunction] = {}
         self._refused: dict[str, str] = {}
         """Why the other functions can't be called, by name."""
+        launchable = LaunchableProgram(source, context, module)
         for name, function in _public_functions(module):
             try:
                 signature = _signature(function)
             except SignatureError as error:
                 self._refused[name] = str(error)
             else:
-                launches = function.reflection.get(LAUNCHES_KEY)
-                launchable = (
-                    None
-                    if launches is None
-                    else Launchable(LaunchList.from_json(launches), source, context, module)
+                self._functions[name] = LoadedFunction(
+                    name, signature, context, function, launchable_function(launchable, function.reflection)
                 )
-                self._functions[name] = LoadedFunction(name, signature, context, function, launchable)
         self._default = self._functions.get("main")
         if len(self._functions) == 1 and "main" not in self._refused:
             (self._default,) = self._functions.values()
@@ -239,7 +240,7 @@ class LoadedFunction:
         signature: FunctionSignature | None,
         context: ProgramContext,
         function: Any,
-        launchable: Launchable | None,
+        launchable: Launchable | OpenLaunchable | None,
     ) -> None:
         self.name = name
         self.specialized: Callable[[Sequence[Any]], LoadedFunction | None] | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from iree.winograd.cuda.driver import CudaError, cuda_driver
+from iree.winograd.loading.launchable import Launchable, OpenLaunchable
 from iree.winograd.loading.launched_function import TYPES, Argument, LaunchedFunction
+from iree.winograd.loading.open_launched_function import OpenLaunchedFunction
 from iree.winograd.loading.runtime import LoadedProgram
+from iree.winograd.pipelines.problems.launches import ResultPlace
 from iree.winograd.torch_compile.fallback_warning import warn_once
 from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import ENTRY, PartSignature
@@ -16,7 +19,7 @@ from iree.winograd.torch_compile.part_program import ENTRY, PartSignature
 def callable_part(
     program: LoadedProgram, signature: PartSignature, fixed: Collection[int]
 ) -> Callable[..., Any]:
-    """The function of `program`: a CUDA graph of its kernels where there may be one.
+    """The function of `program`: a CUDA graph of its kernels where there may be one, of each size of images.
 
     `fixed` are the numbers of the arguments that are usually the same tensors from call to call.
     """
@@ -26,7 +29,7 @@ def callable_part(
     if (
         launchable is None
         or signature.device.type != "cuda"
-        or any(result.element_type not in TYPES for result in launchable.launches.results)
+        or any(result.element_type not in TYPES for result in _results(launchable))
     ):
         return loaded
     arguments = [
@@ -39,8 +42,15 @@ def callable_part(
         return loaded
 
     try:
-        return LaunchedFunction(
-            cuda_driver(), launchable, arguments, signature.results, signature.device, one_by_one
-        )
+        driver, results, device = cuda_driver(), signature.results, signature.device
+        if isinstance(launchable, OpenLaunchable):
+            return OpenLaunchedFunction(driver, launchable, arguments, results, device, one_by_one, loaded)
+        return LaunchedFunction(driver, launchable, arguments, results, device, one_by_one)
     except (CudaError, OSError) as error:
         return one_by_one(str(error))
+
+
+def _results(launchable: Launchable | OpenLaunchable) -> Sequence[ResultPlace]:
+    if isinstance(launchable, OpenLaunchable):
+        return launchable.launches.launches.results
+    return launchable.launches.results

@@ -12,7 +12,7 @@ import pytest
 from iree.winograd.cuda.driver import CudaDriver, CudaError
 from iree.winograd.cuda.early_launch import MARKER, with_waits
 from iree.winograd.cuda.executable import executables, images, kernels
-from iree.winograd.cuda.launch_graph import LaunchGraph
+from iree.winograd.cuda.launch_graph import LaunchGraph, LoadedKernels
 from iree.winograd.loading.program_context import INSTANCE
 from iree.winograd.loading.program_module import program_module
 from iree.winograd.pipelines.problems.launches import (
@@ -24,6 +24,7 @@ from iree.winograd.pipelines.problems.launches import (
     Memory,
     Place,
 )
+from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
 
 from .host_driver import HostDriver
 
@@ -70,6 +71,39 @@ def test_a_program_holds_what_a_call_launches(program: bytes, binaries: Sequence
     assert (result.shape, result.element_type) == ((1, 14, 14, 8), "f32")
     assert result.place.memory in read
     assert 4 * np.prod(result.shape) <= launches.allocations[result.place.memory.number]
+
+
+def test_a_program_of_open_sizes_holds_what_a_call_launches() -> None:
+    """At each size its kernels lead from its arguments to a result of that size, which has memory."""
+    source = PROGRAM.replace("1x16x16x8", "1x?x?x8").replace("1x14x14x8", "1x?x?x8")
+    sizes = "".join(
+        f"""
+  %border{each} = arith.constant 2 : index
+  %dimension{each} = arith.constant {each} : index
+  %size{each} = tensor.dim %image, %dimension{each} : tensor<1x?x?x8xf32>
+  %height{each} = arith.subi %size{each}, %border{each} : index"""
+        for each in (1, 2)
+    )
+    source = source.replace(
+        "%empty = tensor.empty()", f"{sizes}\n  %empty = tensor.empty(%height1, %height2)"
+    )
+    compiled = winograd.compile(source, target="cuda:sm_90a", strict=True)
+    module = program_module(INSTANCE, compiled)
+    reflection = module.lookup_function("main").reflection
+    assert LAUNCHES_KEY not in reflection
+    launches = OpenLaunches.from_json(reflection[OPEN_LAUNCHES_KEY])
+    names = {kernel.name for binary in executables(compiled) for kernel in kernels(binary)}
+    for height, width in ((16, 16), (40, 9), (3, 500)):
+        shapes = (1, height, width, 8), (3, 3, 8, 8)
+        known = launches.at(shapes)
+        commands = [command for stage in known.stages for command in stage if isinstance(command, Launch)]
+        assert {command.kernel for command in commands} <= names
+        assert {Memory("argument", 0), Memory("argument", 1)} <= {
+            place.memory for command in commands for place in command.tensors
+        }
+        (result,) = known.results
+        assert result.shape == (1, height - 2, width - 2, 8)
+        assert 4 * np.prod(result.shape) <= known.allocations[result.place.memory.number]
 
 
 def test_a_program_for_another_target_has_none() -> None:
@@ -179,7 +213,9 @@ def host(binaries: Sequence[bytes]) -> HostDriver:
 
 def make_graph(host: HostDriver, binaries: Sequence[bytes], call: Call, *names: str) -> LaunchGraph:
     launches = launches_of(*(names or list(host.kernels)[:2]))
-    return LaunchGraph(CudaDriver(host), binaries, launches, [CONSTANT.ctypes.data], MOVING, call.addresses)
+    driver = CudaDriver(host)
+    loaded = LoadedKernels(driver, binaries)
+    return LaunchGraph(driver, loaded, launches, [CONSTANT.ctypes.data], MOVING, call.addresses)
 
 
 def test_commands_are_done_in_order_wherever_memory_lies(host: HostDriver, binaries: Sequence[bytes]) -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from iree.winograd.cuda.driver import CudaDriver
 from iree.winograd.errors import CallError
+from iree.winograd.loading.launchable import Launchable
 from iree.winograd.loading.launched_function import Argument, LaunchedFunction, Order
 from iree.winograd.pipelines.problems.launches import Launch, LaunchList, Memory, Place, ResultPlace
 
@@ -53,7 +54,8 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
         (kernel,) = host.kernels
         tensors = (place("argument", 0), place("argument", 1), place("allocation", 0, 64))
         launches = LaunchList(((Launch(kernel, (1, 1, 1), tensors),),), (128,), tuple(results))
-        launchable = SimpleNamespace(launches=launches, executables=lambda: binaries, constants=lambda: ())
+        program = SimpleNamespace(executables=lambda: binaries, constants=lambda: ())
+        launchable = Launchable(program, launches)  # type: ignore[arg-type]
         arguments = [Argument(number, order, number in read_only) for number, order in enumerate(orders)]
 
         def fail(reason: str) -> Callable[..., Any]:
@@ -62,7 +64,7 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
 
         return LaunchedFunction(
             CudaDriver(host),
-            launchable,  # type: ignore[arg-type]
+            launchable,
             arguments,
             result_orders,
             torch.device("cpu"),
