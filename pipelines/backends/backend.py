@@ -92,6 +92,10 @@ class Backend(Protocol):
     def iree_code(self) -> IreeCode:
         """What is known of IREE's own code for the target."""
 
+    @property
+    def epilogues_read_parts(self) -> bool:
+        """Whether epilogues read some channels of a tensor where they lie, as `holds_channels` says."""
+
     def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
         """Whether kernels read and write so many channels of a tensor, from `first` on, in place."""
 

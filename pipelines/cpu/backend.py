@@ -82,6 +82,10 @@ class CpuBackend:
     def iree_code(self) -> IreeCode:
         return IREE_CODE
 
+    @property
+    def epilogues_read_parts(self) -> bool:
+        return False
+
     def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
         return True
 

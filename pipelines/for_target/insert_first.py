@@ -13,7 +13,7 @@ from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.moved_result import read_instead
 
@@ -22,6 +22,8 @@ from ..backends.module_backend import supported_backend
 
 _COMPUTED_BY_THREADS = ("linalg.generic", "linalg.pooling_")
 """Operations whose results IREE's threads store as they compute them."""
+_READ_BY_KERNELS = (InputTransformOp.OPERATION_NAME, OutputTransformOp.OPERATION_NAME)
+"""Operations that are kernels', which read parts of tensors as they are, not moved."""
 _READ_BY_THREADS = (*_COMPUTED_BY_THREADS, "tensor.pad")
 """Operations for which they load what they need of a tensor."""
 
@@ -33,8 +35,9 @@ class InsertFirst:
     What `winograd-concat-in-place` inserts where it was concatenated would be computed into a tensor of its
     own if convolutions read it before, and be copied. Of channels that are inserted into an empty tensor one
     after the other, those that convolutions compute and only others read, before the first insertion, are
-    inserted as soon as they are computed, and read from there. On GPUs pooling and elementwise operations may
-    read them as well, as U-Nets' skip connections are read, and loads and stores have to be aligned.
+    inserted as soon as they are computed, and read from there. On GPUs pooling, sums, elementwise operations
+    and epilogues may read them as well, as U-Nets' skip connections are read, and loads and stores have to be
+    aligned.
 
         %e = tensor.empty() : tensor<1x7x7x12xf32>
         %x = "winograd.output_transform"(%m)
@@ -82,8 +85,7 @@ def _insert_first(empty: ir.Operation, backend: Backend) -> None:
     for insertion in first:
         insertion.move_after(_computation(insertion))
     for insertion, inserted_readers in readers:
-        for reader in inserted_readers:
-            _read_inserted(reader, insertion, first)
+        _read_inserted(inserted_readers, insertion, first)
     erase_if_unused([empty])
 
 
@@ -174,16 +176,27 @@ def _reads_slices(reader: ir.Operation, backend: Backend) -> bool:
     """Whether an operation is one whose code reads part of a tensor as well as all of one."""
     if reader.name == InputTransformOp.OPERATION_NAME:
         return True
-    return backend.iree_code.reads_slices and reader.name.startswith(_READ_BY_THREADS)
+    if reader.name == OutputTransformOp.OPERATION_NAME:
+        return backend.epilogues_read_parts
+    if not backend.iree_code.reads_slices:
+        return False
+    if reader.name in KEEPING_ELEMENTS:
+        users = [use.owner.operation for use in reader.results[0].uses]
+        return all(user.name not in _READ_BY_KERNELS and _reads_slices(user, backend) for user in users)
+    return bool(reader.name.startswith(_READ_BY_THREADS))
 
 
-def _read_inserted(reader: ir.Operation, insertion: ir.Operation, first: list[ir.Operation]) -> None:
-    """Have `reader` read the part from the tensor as it is by then: later parts leave it as it is."""
+def _read_inserted(readers: list[ir.Operation], insertion: ir.Operation, first: list[ir.Operation]) -> None:
+    """Have `readers` read the part from the tensor as it is by then: later parts leave it as it is."""
     destination = match_insert(insertion)
     assert destination is not None
-    *_, latest = (each for each in first if each.is_before_in_block(reader))
     part = insertion.operands[0]
     channels = ir.RankedTensorType(part.type).shape[-1]
-    with reader.location, ir.InsertionPoint(reader):
-        read = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
-    read_instead(reader, part, read)
+    read: dict[ir.Operation, ir.Value] = {}
+    for reader in readers:
+        *_, latest = (each for each in first if each.is_before_in_block(reader))
+        if latest not in read:
+            # One for all: what is made of several of them is seen to be of the same image.
+            with reader.location, ir.InsertionPoint.after(latest):
+                read[latest] = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
+        read_instead(reader, part, read[latest])

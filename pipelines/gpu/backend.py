@@ -78,6 +78,10 @@ class GpuBackend:
     def iree_code(self) -> IreeCode:
         return self.target.iree_code
 
+    @property
+    def epilogues_read_parts(self) -> bool:
+        return True
+
     def holds_channels(self, whole: ir.RankedTensorType, first: int, channels: int) -> bool:
         return holds_channels(whole, first, channels)
 

@@ -74,14 +74,18 @@ class ConvolutionGroup:
 
     def _reads(self, destination: ChannelSlice) -> bool:
         """Whether the convolution may read what it would write to the destination."""
-        source, shape = self.source, self.shape
-        operands = list(self.output_transform.epilogue_operands)
-        if source.whole != destination.whole or overlap(
-            source, shape.input_channels, destination, shape.output_channels
-        ):
-            operands.append(source.whole)
-        viewed = _viewed(destination.whole)
-        return any(_viewed(operand) == viewed for operand in operands)
+        shape, viewed = self.shape, _viewed(destination.whole)
+        reads = [(self.source, shape.input_channels)]
+        for operand in self.output_transform.epilogue_operands:
+            extents = ir.RankedTensorType(operand.type).shape
+            reads.append((match_extract(operand), extents[-1] if extents else 0))
+        return any(
+            _viewed(read.whole) == viewed
+            and (
+                read.whole != destination.whole or overlap(read, channels, destination, shape.output_channels)
+            )
+            for read, channels in reads
+        )
 
     @property
     def filter_transform(self) -> FilterTransformOp | None:

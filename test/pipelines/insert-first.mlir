@@ -17,8 +17,8 @@ util.global private @device = #hal.device.target<"local", [
 // CHECK: %[[Y:.*]] = "winograd.output_transform"
 // CHECK: %[[SECOND:.*]] = tensor.insert_slice %[[Y]] into %[[FIRST]][0, 0, 0, 0] [1, 7, 7, 8]
 // CHECK: %[[READ_Y:.*]] = tensor.extract_slice %[[SECOND]][0, 0, 0, 0] [1, 7, 7, 8]
-// CHECK: "winograd.input_transform"(%[[READ_Y]])
 // CHECK: %[[READ_X:.*]] = tensor.extract_slice %[[SECOND]][0, 0, 0, 8] [1, 7, 7, 8]
+// CHECK: "winograd.input_transform"(%[[READ_Y]])
 // CHECK: "winograd.input_transform"(%[[READ_X]])
 // CHECK: %[[Z:.*]] = "winograd.output_transform"
 // CHECK: %[[ALL:.*]] = tensor.insert_slice %[[Z]] into %[[SECOND]][0, 0, 0, 16] [1, 7, 7, 4]
@@ -154,4 +154,36 @@ util.func public @pooled(%m: tensor<1x64x8xf32>, %y: tensor<1x8x8x4xf32>, %w: te
   %0 = tensor.insert_slice %x into %e[0, 0, 0, 0] [1, 8, 8, 8] [1, 1, 1, 1] : tensor<1x8x8x8xf32> into tensor<1x8x8x12xf32>
   %1 = tensor.insert_slice %y into %0[0, 0, 0, 8] [1, 8, 8, 4] [1, 1, 1, 1] : tensor<1x8x8x4xf32> into tensor<1x8x8x12xf32>
   util.return %1, %p : tensor<1x8x8x12xf32>, tensor<1x4x4x8xf32>
+}
+
+// So do epilogues, and sums of what is transposed: one slice for all of them.
+// CHECK-LABEL: @normalized
+// CHECK: %[[X:.*]] = "winograd.output_transform"
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %[[X]] into %{{.*}}[0, 0, 0, 8] [1, 8, 8, 8]
+// CHECK: %[[READ:.*]] = tensor.extract_slice %[[FIRST]][0, 0, 0, 8] [1, 8, 8, 8]
+// CHECK: linalg.transpose ins(%[[READ]] :
+// CHECK: %[[Y:.*]] = "winograd.output_transform"(%{{.*}}, %[[READ]])
+// CHECK: tensor.insert_slice %[[Y]] into %[[FIRST]][0, 0, 0, 0] [1, 8, 8, 8]
+util.func public @normalized(%m: tensor<1x64x8xf32>, %n: tensor<1x64x8xf32>, %z: tensor<1x8xf32>) -> (tensor<1x8x8x16xf32>, tensor<1x8xf32>) {
+  %x = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x64x8xf32>) -> tensor<1x8x8x8xf32>
+  %t = tensor.empty() : tensor<1x8x8x8xf32>
+  %c = linalg.transpose ins(%x : tensor<1x8x8x8xf32>) outs(%t : tensor<1x8x8x8xf32>) permutation = [0, 3, 1, 2]
+  %s = linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c)>], iterator_types = ["parallel", "parallel", "reduction", "reduction"]}
+    ins(%c : tensor<1x8x8x8xf32>) outs(%z : tensor<1x8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %sum = arith.addf %a, %b : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x8xf32>
+  %y = "winograd.output_transform"(%n, %x) ({
+  ^bb0(%a: f32, %b: f32):
+    %sum = arith.addf %a, %b : f32
+    vector.yield %sum : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x64x8xf32>, tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %e = tensor.empty() : tensor<1x8x8x16xf32>
+  %0 = tensor.insert_slice %y into %e[0, 0, 0, 0] [1, 8, 8, 8] [1, 1, 1, 1] : tensor<1x8x8x8xf32> into tensor<1x8x8x16xf32>
+  %1 = tensor.insert_slice %x into %0[0, 0, 0, 8] [1, 8, 8, 8] [1, 1, 1, 1] : tensor<1x8x8x8xf32> into tensor<1x8x8x16xf32>
+  util.return %1, %s : tensor<1x8x8x16xf32>, tensor<1x8xf32>
 }

@@ -50,6 +50,8 @@ class GroupNormKernel:
     finish: ElementFunction
     elementwise: ElementwiseKernel
     roles: NormalizedOperands
+    row: int
+    """Elements from one pixel of the image to the next where it is read, as in a tensor of more channels."""
 
     @property
     def name(self) -> str:
@@ -76,11 +78,9 @@ class GroupNormKernel:
         quad, along = thread_id() % schedule.across, thread_id() // schedule.across
         column = block * schedule.columns + quad * QUAD
         rows = [self._row(rank, along, i) for i in range(schedule.held)]
-        places = [
-            (outer * extents.rows + row.minimum(extents.rows - 1)) * (extents.kept * extents.inner) + column
-            for row, _ in rows
-        ]
-        values = [image.load(place) for place in places]
+        pixels = [outer * extents.rows + row.minimum(extents.rows - 1) for row, _ in rows]
+        places = [pixel * (extents.kept * extents.inner) + column for pixel in pixels]
+        values = [image.load(image.origin + pixel * self.row + column) for pixel in pixels]
         scales, shifts = weight.load(column), bias.load(column)
         moments = _GroupMoments.allocate(schedule, image.computed)
         exist = [exists for _, exists in rows]

@@ -13,14 +13,14 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from group_norm_program import UNIT_ROUNDOFF, activated, normalized
 from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
 from torch import nn
-from wide import wide
+from wide import wide, wide_combinations
 
-UNIT_ROUNDOFF = 2.0**-24
 COPIED = 3
 """Parts of `Branches`: one that is concatenated twice, and one that is read when others have been written."""
 ROUNDINGS = 2.0**11
@@ -121,6 +121,30 @@ class Conditioned(nn.Module):
         return image
 
 
+class Skipped(nn.Module):
+    """A residual block on an image that is concatenated later: it is normalized, added to, and read again.
+
+    Filters read no channel but one.
+    """
+
+    def __init__(self, channels: int, groups: int) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(groups, channels)
+        for each in self.norm.parameters():
+            nn.init.normal_(each)
+        widths = (channels, channels, 2 * channels)
+        self.layers = nn.ModuleList(nn.Conv2d(each, each, 1, bias=False) for each in widths)
+        for layer in self.layers:
+            nn.init.dirac_(layer.weight)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        first, between, last = self.layers
+        skip = first(image)
+        block = between(nn.functional.silu(self.norm(skip))) + skip
+        result: torch.Tensor = last(torch.cat([block, skip], 1))
+        return result
+
+
 def with_positive_weights(model: nn.Module) -> nn.Module:
     """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
     positive = copy.deepcopy(model)
@@ -170,6 +194,27 @@ def test_vectors_of_one_product_are_added_where_they_are(
     names = [each["names"] for each in json.loads(report.read_text())["layers"]]
     assert [f"vectors.{number}" for number in (0, 2, 3)] in names
     assert copies(model.float(), *inputs) == 0
+
+
+@pytest.mark.parametrize(("channels", "groups"), [(24, 3), *wide_combinations([(40, 4)])])
+def test_skips_are_normalized_and_added_where_they_are_concatenated(
+    channels: int, groups: int, gpu_target: str, gpu_device: str
+) -> None:
+    torch.manual_seed(0)
+    model, x = Skipped(channels, groups).eval(), torch.randn(2, channels, 19, 20) + 3
+    compiled = bytes(
+        iree.winograd.compile(iree.winograd.import_torch(model, x), target=gpu_target, strict=True)
+    )
+    assert b"winograd_group_norm" in compiled and copies(model, x) == 0
+    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x.numpy()))
+    weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
+    image = x.double().numpy()
+    expected, bound = activated(*normalized(image, groups, weight, bias))
+    expected, bound = (
+        np.concatenate(each, 1) for each in ((expected + image, image), (bound, np.zeros_like(bound)))
+    )
+    products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
+    assert (np.abs(result - expected) <= bound + products).all()
 
 
 def expect_right(
