@@ -9,6 +9,7 @@ import torch
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.match.constants import constant_array
+from wide import wide
 
 CHANNELS = 64
 FILTER_BYTES = CHANNELS * CHANNELS * 9 * 4
@@ -44,7 +45,7 @@ def compiled(network: torch.nn.Module, target: str = "cpu") -> bytes:
     return iree.winograd.compile(imported, target=target, threads=1, output_tile=2, strict=True)
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda:sm_80"])
+@pytest.mark.parametrize("target", ["cpu", *wide(["cuda:sm_80"])])
 def test_a_convolution_that_is_applied_five_times_is_stored_once(target: str) -> None:
     once, often = (len(compiled(Repeated(times, (0.5,)), target)) for times in (1, 5))
     assert once > FILTER_BYTES

@@ -64,16 +64,16 @@ def network() -> Network:
     return network
 
 
-@pytest.mark.parametrize("batch", [1, 2, 5])
-def test_results_are_torchs(network: Network, tmp_path: Path, batch: int) -> None:
+def test_results_are_torchs_for_any_batch(network: Network, tmp_path: Path) -> None:
     program = stock_compile(import_torch(network, torch.zeros(1, 3, 9, 7), dynamic_batch=True), tmp_path)
-    x = torch.randn(batch, 3, 9, 7)
-    results = program(x)
-    exact = network.double()(x.double())
-    # Sums of 27 products, then of 63 values, with a few roundings before and after: 128 in all.
-    for result, expected in zip(results, exact, strict=True):
-        error = (result.double() - expected).abs().max() / expected.abs().max()
-        assert error < 128 * UNIT_ROUNDOFF
+    network.double()
+    for batch in (1, 2, 5):
+        x = torch.randn(batch, 3, 9, 7)
+        results = program(x)
+        # Sums of 27 products, then of 63 values, with a few roundings before and after: 128 in all.
+        for result, expected in zip(results, network(x.double()), strict=True):
+            error = (result.double() - expected).abs().max() / expected.abs().max()
+            assert error < 128 * UNIT_ROUNDOFF
 
 
 def test_channels_last_weights() -> None:

@@ -53,8 +53,7 @@ def test_waits_on_any_number_of_workers(program: bytes, image: npt.NDArray[np.fl
         np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
 
 
-@pytest.mark.parametrize("threads", [2, 3, SHARES])
-def test_shares_wait_for_what_they_read(threads: int) -> None:
+def test_shares_wait_for_what_they_read() -> None:
     """Of kernels that begin while others of the kernel before are at work, however few workers there are."""
     source = residual_layers(2, LARGE_SIZE)
     program = iree.winograd.compile(source, target="cpu", threads=SHARES, strict=True)
@@ -62,9 +61,10 @@ def test_shares_wait_for_what_they_read(threads: int) -> None:
     image = np.random.default_rng(3).uniform(-1, 1, size).astype(np.float32)
     expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))
     expect_within(expected, *exact(2, image))
-    loaded = iree.winograd.load(program, threads=threads)
-    for _ in range(CALLS):
-        np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+    for threads in (2, 3, SHARES):
+        loaded = iree.winograd.load(program, threads=threads)
+        for _ in range(CALLS):
+            np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
 
 
 # Its reach, and its operands, a line each.

@@ -91,10 +91,10 @@ _IN_PLACE_IN_PARTS = MultiplyAddAttentionSchedule(32, shares_queries=False, stag
 @pytest.mark.parametrize(
     ("schedule", "channels"),
     [
-        (_READ_IN_PLACE, 96),
-        (_FOUR_PARTS, 96),
+        (_READ_IN_PLACE, 36),
+        (_FOUR_PARTS, 32),
         # No quads.
-        (_TWO_PARTS, 94),
+        (_TWO_PARTS, 30),
         *wide_combinations([(_READ_IN_PLACE, 90), (_FOUR_PARTS, 127), (_IN_PLACE_IN_PARTS, 96)]),
     ],
     ids=str,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from convolution_program import check_together
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.column_schedules import AHEAD_SCHEDULES
@@ -16,27 +18,14 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from scheduled_program import HOPPER, ScheduledProgram
 
 
-@pytest.mark.parametrize("sizes", [(64, 4, 4), (128, 32, 3), (64, 8, 2, 1)])
-def test_agrees_with_float64(sizes: tuple[int, ...], gpu_target: str, gpu_device: str) -> None:
-    program = ScheduledProgram(
-        (9, 11),
-        40,
-        40,
-        (3, 3),
-        (1, 1),
-        (1, 1),
-        low=(1, 1),
-        high=(1, 1),
-        groups=40,
-        schedule=GpuDepthwiseSchedule(*sizes),
-    )
-    program.check(target=gpu_target, device=gpu_device)
+def test_agrees_with_float64(gpu_target: str, gpu_device: str) -> None:
+    shape = ScheduledProgram((9, 11), 40, 40, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=40)
+    schedules = [GpuDepthwiseSchedule(*each) for each in ((64, 4, 4), (128, 32, 3), (64, 8, 2, 1))]
+    programs = [replace(shape, schedule=each) for each in schedules]
+    check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize("rows_ahead", [None, 2])
-def test_many_rows_of_taps_strides_and_dilations(
-    rows_ahead: int | None, gpu_target: str, gpu_device: str
-) -> None:
+def test_many_rows_of_taps_strides_and_dilations(gpu_target: str, gpu_device: str) -> None:
     """Rows of taps are a loop, or loaded ahead; some read padding alone; the last columns don't exist; GELU
     follows."""
     program = ScheduledProgram(
@@ -52,9 +41,10 @@ def test_many_rows_of_taps_strides_and_dilations(
         high=(3, 2),
         groups=8,
         activation="gelu",
-        schedule=GpuDepthwiseSchedule(64, 4, columns=3, rows_ahead=rows_ahead),
     )
-    program.check(target=gpu_target, device=gpu_device)
+    schedules = [GpuDepthwiseSchedule(64, 4, columns=3, rows_ahead=each) for each in (None, 2)]
+    programs = [replace(program, schedule=each) for each in schedules]
+    check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
 @pytest.mark.parametrize(("batch", "taps", "are_ahead"), [(1, 7, True), (1, 3, False), (32, 7, False)])

@@ -116,7 +116,8 @@ def test_images_are_those_of_float64(
     monkeypatch.setattr(resampling, "_MANY_THREADS", many_threads)
     # Quads of columns, or single ones.
     last = Case(_resized("bilinear", size=(10, 16 if many_threads == 1 else 15)), (1, 5, 4, 6))
-    cases = list(CASES.values())
+    # With one row a thread every other case: two taps of quads and of pairs, four taps, and a single one.
+    cases = list(CASES.values())[:: 1 if many_threads == 1 else 2]
     model, given = Resampling(cases, last).eval(), images([*cases, last])
     program = bytes(compile(iree.winograd.import_torch(model, *given), target=gpu_target, strict=True))
     for name in expected_names(cases, last):
