@@ -26,6 +26,8 @@ def number_range(number: ir.Value) -> Range:
         return constant, constant
     if definition is None:
         return -inf, inf
+    if definition.name == "math.exp":
+        return 0.0, inf
     if (bound := match_bound(definition)) is not None:
         low, high = number_range(bound.number)
         return bound.extremum(low, bound.limit), bound.extremum(high, bound.limit)

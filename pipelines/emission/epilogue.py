@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
+from iree.winograd.passes.match.kept_digits import kept_digits
 from iree.winograd.passes.match.number_range import number_range
 
 from .buffer import Buffer
 from .index import Index, IndexLike, unflatten
 from .numbers.known import NUMBERS, Numbers, number_of
+from .numbers.number import Function
 from .vectors import LaneMask, broadcast, splat
 
 _ENDS = ("linalg.yield", "vector.yield")
@@ -181,12 +183,14 @@ def emit_body(
                 type_ = ir.VectorType.get([width], number_of(operand.type, known).computed.type)
                 values[operand] = _constant(operand.owner.operation, type_)
         operands = [values[operand] for operand in operation.operands]
-        functions: Mapping[str, Callable[..., ir.Value]] = {}
+        functions: Mapping[str, Function] = {}
         if fused_multiply_add is not None and operands and not _divides_by_number(operation):
-            element = ir.VectorType(operands[0].type).element_type
-            functions = number_of(element, known).functions(fused_multiply_add)
+            number = number_of(ir.VectorType(operands[0].type).element_type, known)
+            functions = number.functions(fused_multiply_add)
         if operation.name in functions:
-            emitted = [functions[operation.name](*operands)]
+            emitted = [functions[operation.name](operands[0], kept_digits(operation.results[0]))]
+        elif functions and _is_reciprocal(operation):
+            emitted = [number.reciprocal(operands[1], kept_digits(operation.results[0]))]
         else:
             emitted = emit_vectorized(operation, values, width, known)
         values |= dict(zip(operation.results, emitted, strict=True))
@@ -250,6 +254,10 @@ def _constant(operation: ir.Operation, type_: ir.VectorType) -> ir.Value:
 
 def _divides_by_number(operation: ir.Operation) -> bool:
     return operation.name == "arith.divf" and _number(operation.operands[1]) is not None
+
+
+def _is_reciprocal(operation: ir.Operation) -> bool:
+    return operation.name == "arith.divf" and _number(operation.operands[0]) == 1
 
 
 def _number(value: ir.Value) -> float | None:

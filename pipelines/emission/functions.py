@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.match.kept_digits import ALL_DIGITS
 
 from .vectors import multiply_add, splat, vector_type
 
@@ -21,6 +22,12 @@ _MANTISSA_BITS = 23
 _EXPONENTIAL = (1.0, 1.0, 0.49999993, 0.16666521, 0.04166839, 0.00836872, 0.00138146)
 """Coefficients, of rising powers, for arguments within ln(2) / 2: a relative error of 3.1e-9, weighted least
 squares towards the least maximum with the first two fixed."""
+_SHORT_EXPONENTIALS = (
+    (8, (0.99992806, 0.69326097, 0.24261113, 0.05517167)),
+    (11, (0.9999993, 0.6931218, 0.24024744, 0.05591786, 0.0095701021)),
+)
+"""Digits that may be kept, and coefficients of two to the power of numbers within a half: relative errors of
+7.5e-5 and 2.7e-6, weighted least squares towards the least maximum."""
 _MAX_ARGUMENT, _MIN_ARGUMENT = 89.0, -88.0
 """Beyond these the result is infinite, or zero."""
 _MAX_FINITE_ARGUMENT = 88.0
@@ -35,16 +42,24 @@ with and without fused multiply-add."""
 
 
 def exponential(
-    value: ir.Value, fused: bool, *, is_negative: bool = False, is_finite: bool = False
+    value: ir.Value,
+    fused: bool,
+    *,
+    is_negative: bool = False,
+    is_finite: bool = False,
+    digits: int = ALL_DIGITS,
 ) -> ir.Value:
     """e to the power of each lane of a vector of f32, to within two units of the last place.
+
+    Of half precision, where no more `digits` are kept, to a relative error of 2^-(digits + 5).
 
     Results below the normal numbers are zero, those from e^88.38 on infinite, or e^88 where they are to be
     `is_finite`; a NaN stays one. `fused` says whether the target has fused multiply-adds, `is_negative` that
     no lane is more than zero.
 
     The argument is n ln 2 + r with an integer n (Cody and Waite 1980); e^r is a polynomial, and 2^n is put
-    together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer.
+    together from its bits. Clamping, IREE's own expansion of `math.exp` takes a quarter longer. Of few digits
+    the argument over ln 2 is n + f, of which no more than one in 2^16 is lost, and 2^f the polynomial.
     """
     width = ir.VectorType(value.type).shape[0]
 
@@ -56,6 +71,12 @@ def exponential(
         value = _bounded(value, arith.CmpFPredicate.OGT, constant(largest))
     value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT))
     shifted = multiply_add(value, constant(LOG2_E), constant(_ROUND), fused)
+    for most_digits, coefficients in _SHORT_EXPONENTIALS:
+        if digits <= most_digits:
+            rest = arith.subf(constant(_ROUND), shifted)
+            rest = multiply_add(value, constant(LOG2_E), rest, fused)
+            power = _polynomial([constant(coefficient) for coefficient in coefficients], rest, fused)
+            return arith.mulf(power, _power_of_two(shifted, width))
     exponent = arith.subf(shifted, constant(_ROUND))
     rest = multiply_add(exponent, constant(-_LN2_HIGH), value, fused)
     rest = multiply_add(exponent, constant(-_LN2_LOW), rest, fused)

@@ -132,7 +132,7 @@ def test_numbers_are_rounded_to_bf16_in_registers(most, passes, fused):
 
     What only passes may keep digits beyond 2^87, and moves by one more of f32 than to the nearest at most.
     """
-    number = numbers_of(rounds_bf16=False, stores_half=False, fused_multiply_add=fused)["bf16"]
+    number = numbers_of(rounds_bf16=False, fused_multiply_add=fused)["bf16"]
 
     def copy_rounded(
         source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int
@@ -166,7 +166,7 @@ def test_numbers_are_rounded_to_bf16_in_registers(most, passes, fused):
 @pytest.mark.parametrize("fused", [False, True])
 def test_small_numbers_are_rounded_to_f16_in_registers(fused):
     """To the nearest, halfway between two to the even one; those below the least normal one may stay."""
-    number = numbers_of(rounds_bf16=False, stores_half=False, fused_multiply_add=fused)["f16"]
+    number = numbers_of(rounds_bf16=False, fused_multiply_add=fused)["f16"]
 
     def copy_rounded(
         source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int

@@ -72,7 +72,7 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
             panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
             self._multiply(block, rows, address_of(filters) + panel, placed, meanwhile)
             block.store(results.sums.address)
-            self._finish(results, placed)
+            self._finish(block, results, placed)
 
         block.configure()
         self._emit_passes(workgroup, lambda channel_block: None, compute)

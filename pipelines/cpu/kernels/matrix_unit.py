@@ -108,7 +108,7 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
 
             self._multiply(block, rows, panel.address, placed, meanwhile)
             block.store(results.sums.address)
-            self._finish(results, placed)
+            self._finish(block, results, placed)
 
         def begin(channel_block: Index) -> None:
             self._split_filters(filters, channel_block, panel.buffer)

@@ -31,7 +31,8 @@ class RegisterBlockStore:
     sums: tuple[int, int, int]
     """Those of a block: pixels x vectors x width."""
     waiting: Buffer | None
-    """pixels x vectors x width sums; None for epilogues of arithmetic only, of whole blocks."""
+    """pixels x vectors x width sums; None for epilogues of arithmetic only, of whole blocks, and for single
+    pixels."""
     row: Buffer | None
     """pixels of a row x vectors * width outputs; None for channels-last images."""
     channels: int
@@ -54,7 +55,9 @@ class RegisterBlockStore:
         than the `channels` that there are, those past the last are left out. With `in_parts` blocks may have
         fewer pixels.
         """
-        waiting = scratch(sums, element, "sums") if epilogue.calls_functions or in_parts else None
+        # Those of one pixel have nothing to wait for.
+        waits = in_parts or (epilogue.calls_functions and sums[0] > 1)
+        waiting = scratch(sums, element, "sums") if waits else None
         row = None
         if transposed_pixels is not None:
             row = scratch((transposed_pixels, sums[1] * sums[2]), output.computed, "finished_row")

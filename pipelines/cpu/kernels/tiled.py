@@ -277,19 +277,28 @@ class TiledKernel(Generic[ScheduleType]):
             first = self.blocks.first(placed.channel_block)
             results.store.prefetch(results.outputs.number, position, first, vector % vectors)
 
-    def _finish(self, results: BlockOutputs, placed: PlacedBlock) -> None:
+    def _finish(self, block: TileBlock, results: BlockOutputs, placed: PlacedBlock) -> None:
         """Makes outputs of the sums of a register block, one pixel after the other."""
+        schedule = self.schedule
+        with (
+            loop(schedule.row_tiles, name="finished_row") as row,
+            loop(schedule.block_pixels, schedule.tile_pixels, "finished_tile") as tile,
+        ):
+            with loop(schedule.tile_pixels, name="finished_pixel") as pixel:
+                self._finish_pixel(results, placed, row, tile + pixel)
+            if results.store.epilogue.calls_functions:
+                block.stay_awake()
+
+    def _finish_pixel(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
+        """Makes outputs of the sums of a pixel, by its place in the register block."""
         outputs, sums = results.outputs, results.sums.buffer
-        rows, pixels, _ = sums.extents
-        with loop(rows, name="finished_row") as r, loop(pixels, name="finished_pixel") as p:
-            values = [
-                sums.load(sums.offset([r, p, v * TILE_LANES]), TILE_LANES)
-                for v in range(self.schedule.channel_tiles)
-            ]
-            row, pixel = placed.row + r, placed.pixel + p
-            position = self._position(outputs, row, pixel)
-            first = self.blocks.first(placed.channel_block)
-            results.store.emit(values, outputs.number, position, first, pixel)
+        values = [
+            sums.load(sums.offset([row, pixel, v * TILE_LANES]), TILE_LANES)
+            for v in range(self.schedule.channel_tiles)
+        ]
+        position = self._position(outputs, placed.row + row, placed.pixel + pixel)
+        first = self.blocks.first(placed.channel_block)
+        results.store.emit(values, outputs.number, position, first, placed.pixel + pixel)
 
     def _position(self, outputs: OutputBlock, row: Index, pixel: Index) -> tuple[Index, ...]:
         """Of an output of the workgroup in its image."""

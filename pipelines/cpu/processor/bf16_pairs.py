@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.intrinsic import call_intrinsic
 from iree.winograd.pipelines.emission.vectors import broadcast, vector_type
 
 from .matrix_unit import TILE_LANES, pointer
@@ -21,16 +22,7 @@ def add_pair_products(total: ir.Value, elements: ir.Value, filters: ir.Value) ->
     """Emits the instruction: sums of f32, and vectors of as many pairs, each in the place of an i32."""
     pairs = ir.VectorType.get([2 * TILE_LANES], ir.BF16Type.get())
     operands = [total, *(vector.bitcast(pairs, each) for each in (elements, filters))]
-    return ir.Operation.create(
-        "llvm.call_intrinsic",
-        [total.type],
-        operands,
-        attributes={
-            "intrin": ir.StringAttr.get(_INTRINSIC),
-            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
-        },
-    ).result
+    return call_intrinsic(_INTRINSIC, operands, [total.type]).result
 
 
 def load_pairs(address: Index) -> ir.Value:

@@ -74,6 +74,9 @@ class EmulatedBlock:
     def store(self, address: Index) -> None:
         """The sums are there already."""
 
+    def stay_awake(self) -> None:
+        """Nothing sleeps."""
+
     def _add_pair(
         self, sums: list[ir.Value], pair: Index, row: Index, filters: list[Index]
     ) -> list[ir.Value]:

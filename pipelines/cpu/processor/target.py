@@ -11,7 +11,7 @@ from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 
 from .instruction_set import InstructionSet
-from .x86 import X86_64
+from .x86 import AVX512_LANES, X86_64
 
 IREE_CODE = IreeCode(vectorizes_loops=True, attends_slowly=True)
 """IREE's own code for all processors."""
@@ -53,8 +53,8 @@ class CpuTarget:
         """How it converts types of numbers."""
         return numbers_of(
             rounds_bf16=self.rounds_bf16,
-            stores_half=self.stores_half,
             fused_multiply_add=self.fused_multiply_add,
+            estimates_reciprocals=self.vector_width == AVX512_LANES,
         )
 
     @property

@@ -33,6 +33,8 @@ L2_KIBIBYTES = {
 
 IREE's runtime gives a workgroup as much memory of its own as this cache holds, so a kernel may not need more.
 """
+AVX512_LANES = 16
+"""f32 numbers of a register, which no other instruction set here has as many of."""
 MATRIX_PROCESSORS = ("sapphirerapids", "emeraldrapids", "graniterapids")
 """Those with matrix units."""
 MATRIX_UNIT_FEATURES = {"amx-tile", "amx-bf16"}
@@ -66,7 +68,7 @@ class X86(InstructionSet):
             rounds_bf16 = features >= BF16_ROUNDING_FEATURES
             multiplies_bf16 = BF16_PRODUCTS_FEATURE in features
             return ProcessorFacts(
-                16, 32, True, l2_bytes, cpu, has_matrix_unit, True, rounds_bf16, multiplies_bf16
+                AVX512_LANES, 32, True, l2_bytes, cpu, has_matrix_unit, True, rounds_bf16, multiplies_bf16
             )
         l2_bytes, converts_half = L2_KIBIBYTES.get(cpu, 256) * KIBIBYTE, "f16c" in features
         has_fma = "avx2" in features and "fma" in features

@@ -91,10 +91,11 @@ class SummedUpperHalf(UpperHalf):
         return multiply_add(power, constant_like(computed, -_DISTANCE), far, fused)
 
 
-class RoundedUpperHalf(UpperHalf):
-    """The same where the processor has an instruction that rounds to them.
+class RoundedUpperHalf(SummedUpperHalf):
+    """The same where the processor has an instruction that rounds what is stored.
 
-    It takes numbers below the least normal one for zeros, as f32's arithmetic does in IREE's workers.
+    It takes numbers below the least normal one for zeros, as f32's arithmetic does in IREE's workers. With
+    what widens its results again it takes five operations.
     """
 
     def narrowed(self, computed: ir.Value) -> ir.Value:
@@ -133,7 +134,6 @@ class SmallerPart(LargerPart):
 
 
 BF16 = UpperHalf("bf16")
-ROUNDED_BF16 = RoundedUpperHalf("bf16")
 PARTS = (LargerPart("bf16"), SmallerPart("bf16"))
 """Of numbers of f16."""
 

@@ -37,7 +37,7 @@ class HalfPrecision(Number):
 class SummedHalfPrecision(HalfPrecision):
     """The same where small numbers that are rounded stay in registers: by a product and a difference.
 
-    A pair of conversions occupies the one unit of such of a processor for as long as four of these take.
+    A pair of conversions takes as long as four of these, on processors with one unit of such for longer.
     Numbers below the least normal one (6.1e-5) keep more digits, and a zero loses its sign. What isn't known
     to have a number, which is infinity from 65520 on, is converted.
     """

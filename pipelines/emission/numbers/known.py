@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from iree.winograd.dialect.bindings import ir
 
-from .bf16 import BF16, ROUNDED_BF16, SummedUpperHalf
+from .bf16 import BF16, RoundedUpperHalf, SummedUpperHalf
 from .f16 import F16, SummedHalfPrecision
-from .f32 import F32
+from .f32 import ESTIMATED_F32, F32
 from .number import Number
 
 Numbers = Mapping[str, Number]
@@ -16,19 +16,16 @@ NUMBERS: Numbers = {number.name: number for number in (F32, F16, BF16)}
 """For any processor."""
 
 
-def numbers_of(*, rounds_bf16: bool, stores_half: bool, fused_multiply_add: bool) -> Numbers:
-    """For a processor of which is known whether it has instructions that round to bf16, and FMA.
-
-    Where images are stored in half precision, what is rounded is about to be converted anyway.
-    """
-    if rounds_bf16:
-        return {**NUMBERS, ROUNDED_BF16.name: ROUNDED_BF16}
-    if stores_half:
-        return NUMBERS
+def numbers_of(
+    *, rounds_bf16: bool, fused_multiply_add: bool, estimates_reciprocals: bool = False
+) -> Numbers:
+    """For a processor of which is known whether it has instructions that round to bf16, FMA, and AVX-512's
+    estimates of reciprocals."""
+    upper_half = RoundedUpperHalf if rounds_bf16 else SummedUpperHalf
     return {
-        **NUMBERS,
+        F32.name: ESTIMATED_F32 if estimates_reciprocals else F32,
         F16.name: SummedHalfPrecision(F16.name, fused_multiply_add),
-        BF16.name: SummedUpperHalf(BF16.name, fused_multiply_add),
+        BF16.name: upper_half(BF16.name, fused_multiply_add),
     }
 
 

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.pipelines.emission.vectors import constant_like
 
-Function = Callable[..., ir.Value]
-"""Of vectors."""
+Function = Callable[[ir.Value, int], ir.Value]
+"""Of a vector, and the digits that are kept of results."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,10 @@ class Number:
     def functions(self, fused_multiply_add: bool) -> Mapping[str, Function]:
         """By the name of the operation: what is computed on vectors in other ways than IREE would."""
         return {}
+
+    def reciprocal(self, value: ir.Value, digits: int) -> ir.Value:
+        """One over each lane of a vector, of which so many digits are kept."""
+        return arith.divf(constant_like(value, 1.0), value)
 
 
 def with_element(like: ir.Type, element: ir.Type) -> ir.Type:

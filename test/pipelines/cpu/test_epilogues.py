@@ -50,8 +50,8 @@ def test_activations_agree_with_float64(cpu: str) -> None:
 EXTREME = np.array([np.inf, -np.inf, np.nan, 0, -0.0, 1e-40, 3e38, -3e38, 89, -110], np.float32)
 
 
-def after_zeros(function: str, ordinary: Array, cpu: str) -> tuple[Array, Array]:
-    """A function in the epilogue of a convolution that gives zeros, of `ordinary` numbers and `EXTREME`."""
+def after_zeros(operations: str, ordinary: Array, cpu: str) -> tuple[Array, Array]:
+    """What an epilogue makes of %biased: `ordinary` numbers and `EXTREME`, to which zeros were added."""
     channels = 64
     values = np.concatenate([ordinary, np.resize(EXTREME, channels)]).reshape(1, -1, channels)
     shape = "x".join(map(str, values.shape))
@@ -72,7 +72,7 @@ def after_zeros(function: str, ordinary: Array, cpu: str) -> tuple[Array, Array]
       }} ins(%sums, %bias : tensor<{shape}xf32>, tensor<{shape}xf32>) outs(%empty : tensor<{shape}xf32>) {{
       ^bb0(%sum: f32, %element: f32, %unused: f32):
         %biased = arith.addf %sum, %element : f32
-        %value = {function} %biased : f32
+        {operations}
         linalg.yield %value : f32
       }} -> tensor<{shape}xf32>
       return %result : tensor<{shape}xf32>
@@ -85,17 +85,54 @@ def after_zeros(function: str, ordinary: Array, cpu: str) -> tuple[Array, Array]
 @pytest.mark.parametrize("cpu", ["host", *wide(["x86-64"])])
 def test_exponential_over_all_exponents(cpu: str) -> None:
     ordinary = np.linspace(-87, 88, 61 * 64, dtype=np.float32)
-    powers, extreme = after_zeros("math.exp", ordinary, cpu)
+    powers, extreme = after_zeros("%value = math.exp %biased : f32", ordinary, cpu)
     two_units = 2.0**-22
     np.testing.assert_allclose(powers, np.exp(ordinary.astype(np.float64)), rtol=two_units)
     np.testing.assert_array_equal(extreme, [np.inf, 0, np.nan, 1, 1, 1, np.inf, 0, np.inf, 0])
+
+
+ROUNDOFF = {"f16": 2.0**-11, "bf16": 2.0**-8}
+
+
+@pytest.mark.parametrize("type_", ROUNDOFF)
+@pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
+def test_sigmoids_of_half_precision_are_off_by_little_more_than_rounding(type_: str, cpu: str) -> None:
+    """By the estimate of a reciprocal, 2^-14, and that of an exponential, 2^-(digits + 5)."""
+    ordinary = np.linspace(-9.5, 20, 60 * 64, dtype=np.float32)
+    operations = f"""
+        %opposite = arith.negf %biased : f32
+        %power = math.exp %opposite : f32
+        %one = arith.constant 1.0 : f32
+        %more = arith.addf %power, %one : f32
+        %sigmoid = arith.divf %one, %more : f32
+        %half = arith.truncf %sigmoid : f32 to {type_}
+        %value = arith.extf %half : {type_} to f32"""
+    values, extreme = after_zeros(operations, ordinary, cpu)
+    exact = 1 / (1 + np.exp(-ordinary.astype(np.float64)))
+    bound = ROUNDOFF[type_] + 2.0**-14 + ROUNDOFF[type_] * 2.0**-5
+    np.testing.assert_allclose(values, exact, rtol=bound)
+    np.testing.assert_array_equal(extreme, [1, 0, np.nan, 0.5, 0.5, 0.5, 1, 0, 1, 0])
+
+
+def test_what_cancels_keeps_all_digits_of_an_exponential() -> None:
+    """e^x - 1, which has lost up to nine digits by then: that of two units of f32 is 2^-13 of it."""
+    ordinary = np.geomspace(2.0**-9, 1, 4 * 64, dtype=np.float32)
+    operations = """
+        %power = math.exp %biased : f32
+        %one = arith.constant 1.0 : f32
+        %less = arith.subf %power, %one : f32
+        %half = arith.truncf %less : f32 to f16
+        %value = arith.extf %half : f16 to f32"""
+    values, _ = after_zeros(operations, ordinary, "host")
+    exact = np.expm1(ordinary.astype(np.float64))
+    np.testing.assert_allclose(values, exact, rtol=ROUNDOFF["f16"] + 2.0**-13)
 
 
 @pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
 def test_error_function(cpu: str) -> None:
     small = np.geomspace(1e-30, 1e-3, 64, dtype=np.float32)
     ordinary = np.concatenate([small, -small, np.linspace(-6, 6, 200 * 64, dtype=np.float32)])
-    values, extreme = after_zeros("math.erf", ordinary, cpu)
+    values, extreme = after_zeros("%value = math.erf %biased : f32", ordinary, cpu)
     exact = np.array([math.erf(float(value)) for value in ordinary])
     np.testing.assert_allclose(values, exact, rtol=2.0**-21)
     # GELU multiplies what is left of 1 by its argument, however large that is.
