@@ -42,16 +42,20 @@ def spans(
     kernel: CpuKernel | PoolingKernel,
     signature: DispatchSignature,
     are_pixelwise: Sequence[bool] = (),
+    *,
+    reads_pixels: bool = True,
 ) -> dict[str, ir.Attribute]:
     """Which elements the workgroups of a kernel touch that knows all sizes.
 
     Its first operand is an image, its second, if it has one, filters. `are_pixelwise` says of operands of the
-    epilogue whether they are read where the result is written.
+    epilogue whether they are read where the result is written, `reads_pixels` of the image whether a
+    workgroup's pixels lie side by side.
     """
     count = kernel.workgroups(signature.kernel_sizes(()))[0].known
     assert count is not None
     touched = [kernel.touched_pixels(number) for number in range(count)]
-    read, written = [each.read for each in touched], [each.written for each in touched]
+    read = [each.read for each in touched] if reads_pixels else None
+    written = [each.written for each in touched]
 
     def elements(tensor: DispatchTensor, pixels: Spans) -> Spans:
         if pixels is None:
@@ -127,15 +131,14 @@ def _work(kernel: CpuKernel) -> dict[str, ir.Attribute]:
 def _convolution_spans(
     kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
 ) -> dict[str, ir.Attribute]:
-    """Which elements its workgroups touch, where the convolution reads and writes whole images' pixels."""
+    """Which elements its workgroups touch, where the convolution writes whole images' pixels."""
     shape, transform = kernel.shape, group.output_transform
     is_separate = KernelKind.of(kernel).input_stage(kernel) is not None
-    is_channels_last = not (shape.input_channels_first or shape.output_channels_first)
-    if shape.batch is None or shape.unknown_sizes or is_separate or not is_channels_last:
+    if shape.batch is None or shape.unknown_sizes or is_separate or shape.output_channels_first:
         return {}
     pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
     are_pixelwise = [each == pixelwise for each in transform.indexing_maps]
-    return spans(kernel, signature, are_pixelwise)
+    return spans(kernel, signature, are_pixelwise, reads_pixels=not shape.input_channels_first)
 
 
 def _filters_of(

@@ -9,6 +9,8 @@ util.global private @device = #hal.device.target<"local", [
 #f2 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 #direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
+#strided = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 2, 2>, step = array<i64: 2, 2>, views = [array<i64: 0, 0>, array<i64: 0, 1>, array<i64: 0, 2>, array<i64: 1, 0>, array<i64: 1, 1>, array<i64: 1, 2>, array<i64: 2, 0>, array<i64: 2, 1>, array<i64: 2, 2>]}
+
 // The transforms read and write the program's images.
 // CHECK-LABEL: func.func @both
 // CHECK-SAME: (%[[X:.*]]: tensor<1x8x10x8xf32>
@@ -81,6 +83,24 @@ func.func @direct(%x: tensor<1x12x7x8xf32>, %u: tensor<1x12x8xf32>) -> tensor<1x
   %f = tensor.empty() : tensor<1x8x7x8xf32>
   %r = linalg.transpose ins(%y : tensor<1x7x8x8xf32>) outs(%f : tensor<1x8x7x8xf32>) permutation = [0, 2, 1, 3]
   return %r : tensor<1x8x7x8xf32>
+}
+
+// A few channels are interleaved as they are copied between zeros, by a direct kernel of any stride.
+// CHECK-LABEL: func.func @stem
+// CHECK-SAME: (%[[X:.*]]: tensor<1x3x20x20xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: "winograd.input_transform"(%[[X]]) {channels_first
+func.func @stem(%x: tensor<1x3x20x20xf32>, %u: tensor<1x27x32xf32>) -> tensor<1x10x10x32xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<1x100x32xf32>
+  %e = tensor.empty() : tensor<1x20x20x3xf32>
+  %t = linalg.transpose ins(%x : tensor<1x3x20x20xf32>) outs(%e : tensor<1x20x20x3xf32>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #strided, groups = 1 : i64, padding_low = array<i64: 1, 1>, padding_high = array<i64: 1, 1>} : (tensor<1x20x20x3xf32>) -> tensor<1x100x27xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<1x100x27xf32>, tensor<1x27x32xf32>) outs(%zeros : tensor<1x100x32xf32>) -> tensor<1x100x32xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #strided, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x100x32xf32>) -> tensor<1x10x10x32xf32>
+  return %y : tensor<1x10x10x32xf32>
 }
 
 // So are filters: transposed, and reversed as for the gradient of an image.

@@ -34,6 +34,7 @@ from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .layout_cost import (
+    interleaved_element_cycles,
     read_tile_cycles,
     shared_line_seconds,
     transposed_pixel_cycles,
@@ -228,6 +229,9 @@ def direct_seconds(
     if not skips and copies_input(shape, distance, parts, channel_blocks):
         elements = staged_elements(shape, schedule.row_block, schedule.pixel_block)
         staged = shape.element_types.input_bytes * elements * (cycle / STAGED_BYTES_PER_CYCLE)
+        if shape.input_channels_first:
+            staged += elements * interleaved_element_cycles(shape.input_channels, target.vector_width) * cycle
+            staged += batch * shape.image_bytes / workers.shared_bandwidth(batch * shape.image_bytes) / tasks
         if workers.count > 1 and prod(shape.kernel_size) == 1:
             # What other threads have written comes from the cache that they share, once for each part.
             size = batch * shape.image_bytes

@@ -71,6 +71,11 @@ def transposed_pixel_cycles(channels: int, lanes: int) -> float:
     return transposition_cycles(channels, BLOCK_PIXELS, lanes) / BLOCK_PIXELS
 
 
+def interleaved_element_cycles(channels: int, lanes: int) -> float:
+    """Of an element that `copy_interleaved` writes."""
+    return SHUFFLE_CYCLES * (channels - 1) / lanes
+
+
 def transposition_cycles(lines: int, length: int, widest: int) -> float:
     """Of `copy_transposed` on so many lines of `length` elements, in vectors of at most `widest`."""
     count, width = vector_width_for(lines, widest), min(widest, 1 << (length - 1).bit_length())

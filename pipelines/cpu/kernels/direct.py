@@ -183,8 +183,8 @@ class DirectKernel:
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
-        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K,
-        or N x K x OH....
+        `image` is N x H... x C, or N x C x H... where `interleaves_channels`, `filters` is
+        `packed_filter_shape`, `output` is N x OH... x K, or N x K x OH....
         """
         schedule, sized = self.schedule, self._sized(work.sizes)
         image, output, epilogue = self.in_lines(image, output, epilogue, sized)
@@ -312,7 +312,8 @@ class DirectKernel:
         from. They are sized as `sized`, where the shape doesn't know its sizes."""
         sized = SizedShape.of(self.shape) if sized is None else sized
         number, *size, _ = image.extents
-        if tuple(map(Index.of, size)) == sized.input_size:
+        # Channels-first images are padded, and those that are padded not lined up.
+        if self.shape.input_channels_first or tuple(map(Index.of, size)) == sized.input_size:
             return image, output, epilogue
         images = [number] if self.shape.batch == 1 and number != 1 else []
         epilogue = replace(epilogue, lined_up=(*images, *size))
@@ -339,6 +340,8 @@ class DirectKernel:
         """Whether the input is copied: it is padded, or its pixels would share few sets of the cache."""
         if self._skips_padding:
             return False
+        if self.shape.input_channels_first:
+            return True
         passes = ceil_div(self.blocks.count, self._channel_parts)
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_interleaved
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, column_padding, input_columns
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, copy_elements
 from iree.winograd.pipelines.emission.control_flow import loop, when
@@ -61,7 +62,7 @@ class Staging:
         )
 
     def emit(self, image: Buffer, outputs: OutputBlock, staged: Buffer) -> None:
-        """Emits the copy of N x H... x C to memory of `extents`."""
+        """Emits the copy of N x H... x C, or N x C x H..., to memory of `extents`."""
         decomposition = self.shape.decomposition
         outer_taps = decomposition.kernel_size[:-1]
         first_column = outputs.first_pixel * decomposition.step[-1] - self.shape.padding_low[-1]
@@ -74,22 +75,32 @@ class Staging:
             when(
                 exists,
                 lambda: self._copy_row(
-                    image, [outputs.number, *position, first_column + begin, 0], staged, target, begin, end
+                    image,
+                    self._place(image, outputs.number, [*position, first_column + begin]),
+                    staged,
+                    target,
+                    begin,
+                    end,
                 ),
                 lambda: self._clear(staged, target, Index(staged.stride(1))),
             )
 
+    def _place(self, image: Buffer, number: Index, position: list[Index]) -> Index:
+        """The first channel of a pixel."""
+        if self.shape.input_channels_first:
+            return image.offset([number, 0, *position])
+        return image.offset([number, *position, 0])
+
     def _copy_row(
         self,
         image: Buffer,
-        position: list[Index | int],
+        source: Index,
         staged: Buffer,
         target: Index,
         begin: Index,
         end: Index,
     ) -> None:
-        """Copies the columns from `begin` to `end`, which start at `position` of the image, between zeros."""
-        source = image.offset(position)
+        """Copies the columns from `begin` to `end`, which start at `source` of the image, between zeros."""
         stride = staged.stride(2)
         self._clear(staged, target, begin * stride)
         self._copy_columns(image, source, staged, target, begin, end)
@@ -99,6 +110,11 @@ class Staging:
         self, image: Buffer, source: Index, staged: Buffer, target: Index, begin: Index, end: Index
     ) -> None:
         channels, width = self.shape.input_channels, self.target.vector_width
+        if self.shape.input_channels_first:
+            lines = Lines(image, source, image.stride(1))
+            pixels = Lines(staged, target + begin * channels, channels)
+            copy_interleaved(lines, pixels, (channels, end - begin), width)
+            return
         stride, source_stride = staged.stride(2), image.stride(-2)
         if stride == source_stride == channels:
             rest = (end - begin) * channels

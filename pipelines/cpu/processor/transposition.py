@@ -7,7 +7,7 @@ from functools import partial
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import named
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, vector_width_for
 
@@ -94,20 +94,30 @@ def copy_transposed(
     )
 
 
-def copy_interleaved(source: Lines, target: Lines, extents: tuple[int, int], width: int) -> None:
+def copy_interleaved(source: Lines, target: Lines, extents: tuple[int, IndexLike], width: int) -> None:
     """As `copy_transposed` where the lines of the target are whole, and lie side by side.
 
-    For a few source lines, of at least `width` elements: what is written goes over several target lines.
+    For a few source lines: what is written goes over several target lines. Elements past the last whole
+    vector are copied by a masked one, unless it is known that the last vector may overlap its neighbour.
     """
-    lines, length = extents
+    lines, length = extents[0], Index.of(extents[1])
 
-    def copy_block(element: Index) -> None:
-        block = source.load(Index(0), element, (lines, width), None)
-        first = target.first + element * lines
+    def copy_block(element: Index, read: Span | None = None, written: Span | None = None) -> None:
+        block = source.load(Index(0), element, (lines, width), read)
+        side_by_side = Lines(target.buffer, target.first, 0)
         for i, value in enumerate(interleaved_block(block)):
-            target.buffer.store(value, first + i * width)
+            side_by_side.store([value], Index(0), element * lines + i * width, written)
 
-    for_each_vector(length, width, copy_block, "element")
+    if length.known is not None and length.known >= width:
+        for_each_vector(length.known, width, copy_block, "element")
+        return
+    whole = length // width * width
+    with loop(whole, width, "element") as element:
+        copy_block(element)
+    when(
+        (length - whole).at_least(1),
+        lambda: copy_block(whole, Span(Index(0), length), Span(Index(0), length * lines)),
+    )
 
 
 def interleaved_block(lines: list[ir.Value]) -> list[ir.Value]:

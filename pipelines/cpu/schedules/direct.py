@@ -9,6 +9,7 @@ from math import prod
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
+from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -173,6 +174,17 @@ def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passe
     in_few_sets = distance % CACHE_SET_PERIOD == 0 and may_copy_input(shape)
     gains = parts == 1 or (passes > 1 and shape.strides[-1] == 1)
     return shape.pads or _is_widened(shape) or (in_few_sets and gains)
+
+
+def interleaves_channels(shape: ConvolutionShape, pixel_block: int) -> bool:
+    """Whether the copy of a workgroup's input may be of a channels-first image.
+
+    It may be of few channels, where columns of the copy lie side by side; of images of unknown sizes what
+    outputs read may be gathered instead.
+    """
+    if shape.unknown_sizes or shape.input_channels > MAX_INTERLEAVED_CHANNELS:
+        return False
+    return shape.pads and not column_padding(shape) and not skips_padding(shape, pixel_block)
 
 
 def may_copy_input(shape: ConvolutionShape) -> bool:

@@ -16,7 +16,7 @@ from .bf16_vectors import Bf16VectorSchedule
 from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
-from .direct import DirectSchedule, direct_workgroup_bytes, in_lines
+from .direct import DirectSchedule, direct_workgroup_bytes, in_lines, interleaves_channels
 from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
 from .tiled import TileSchedule
 from .weight_gradient import WeightGradientSchedule
@@ -48,12 +48,14 @@ def winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target:
 
 def direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """The same of the direct kernel."""
-    if shape.input_channels_first:
-        return "the direct kernel reads channels-last images only"
+    if shape.input_channels_first and not interleaves_channels(shape, schedule.pixel_block):
+        return (
+            "the direct kernel reads channels-last images only, but where it copies pixels of a few channels"
+        )
     return (
         _stored_types_misfit(shape, target)
         or schedule.product.misfit(target)
-        or _layout_misfit(shape)
+        or _output_layout_misfit(shape)
         or _lanes_left_out_misfit(schedule, shape)
         or _direct_misfit(schedule, shape, target)
     )
@@ -150,9 +152,14 @@ def _sizes_misfit(shape: ConvolutionShape) -> Reason | None:
 
 
 def _layout_misfit(shape: ConvolutionShape) -> Reason | None:
-    """Why a kernel can't read or write channels-first images, if it would have to."""
+    """Why a kernel can't read or write tiles of channels-first images, if it would have to."""
     if shape.input_channels_first and shape.decomposition.spacing[-1] > 1:
         return "the elements of its tiles don't lie side by side"
+    return _output_layout_misfit(shape)
+
+
+def _output_layout_misfit(shape: ConvolutionShape) -> Reason | None:
+    """The same of what it writes alone."""
     if shape.output_channels_first and shape.decomposition.phases[-1] > 1:
         return "the outputs of its tiles don't lie side by side"
     return None

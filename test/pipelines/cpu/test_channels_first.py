@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from convolution_program import Program, check_together
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from wide import batches
 
@@ -34,10 +35,17 @@ VIEWS = [
     Program((14, 14), 16, 16, (3, 3), (4, 4), (2, 2), strides=(2, 2), low=(1, 1), high=(1, 1)),
     Program((15, 17), 16, 16, (3, 3), (4, 4), (3, 3), dilations=(2, 2), low=(2, 2), high=(2, 2)),
 ]
+PARTS_OF_ROWS = DirectSchedule(
+    vector_width=8, register_pixels=4, register_vectors=2, row_block=2, pixel_block=12
+)
 DIRECT = [
     Program((14, 14), 32, 64, (1, 1), (1, 1), (1, 1)),
     Program((21, 21), 3, 64, (7, 7), (1, 1), (1, 1), strides=(2, 2), low=(3, 3), high=(3, 3)),
     Program((9, 130), 3, 20, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+    # Fewer columns than a vector has lanes, or some past the last vector, a batch, and other numbers of rows.
+    Program((9, 5), 3, 20, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
+    Program((11, 43), 2, 24, (3, 5), (1, 1), (1, 1), strides=(1, 2), low=(1, 2), high=(1, 2), batch=2),
+    Program((9, 43), 3, 32, (3, 3), (1, 1), (1, 1), low=(1, 2), high=(1, 1), schedule=PARTS_OF_ROWS),
     Program((7, 5), 20, 100, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1)),
     Program((9, 9), 12, 18, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), activation="swish"),
 ]
