@@ -52,7 +52,7 @@ class VisionTransformer(nn.Module):
         super().__init__()
         self.patches = nn.Conv2d(3, 32, 4, 4)
         layer = nn.TransformerEncoderLayer(32, 4, 64, activation="gelu", batch_first=True, norm_first=True)
-        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.token, self.position = nn.Parameter(torch.randn(1, 1, 32)), nn.Parameter(torch.randn(1, 17, 32))
 
     def forward(self, x: Tensor) -> Tensor:

@@ -45,8 +45,15 @@ def test_boxes_with_a_least_score(threshold: float, most: int) -> None:
     np.testing.assert_array_equal(actual, expected)
 
 
-@pytest.mark.parametrize("operator", ["AveragePool", "MaxPool"])
-@pytest.mark.parametrize("size, pads", [(4, 0), (2, 1), (5, 0)])
+@pytest.mark.parametrize(
+    "operator, size, pads",
+    [
+        ("AveragePool", 4, 0),
+        ("MaxPool", 5, 0),
+        ("AveragePool", 2, 1),
+        *wide_combinations([("MaxPool", 4, 0), ("AveragePool", 5, 0), ("MaxPool", 2, 1)]),
+    ],
+)
 def test_a_single_window_that_leaves_a_rest(operator: str, size: int, pads: int) -> None:
     image = np.random.default_rng(0).standard_normal((2, 3, size, 7), np.float32)
     actual, expected = both(

@@ -74,8 +74,11 @@ def network(
 
 @pytest.mark.parametrize(
     ("computed", "taken"),
-    [(np.float16, np.float16), (np.float16, np.float32), (np.float32, np.float32)],
-    ids=["all", "keep_io_types", "weights"],
+    [
+        pytest.param(np.float16, np.float16, id="all"),
+        pytest.param(np.float16, np.float32, id="keep_io_types", marks=pytest.mark.wide),
+        pytest.param(np.float32, np.float32, id="weights"),
+    ],
 )
 def test_files_of_half_precision(
     computed: type[np.floating], taken: type[np.floating], tmp_path: Path

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS, number_of, numbers_of
 from iree.winograd.pipelines.emission.signature import DispatchSignature
 from iree.winograd.pipelines.emission.vectors import splat
+from wide import wide_combinations
 
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16}
 
@@ -125,8 +126,15 @@ def test_numbers_are_rounded_to_the_nearest(name, processor, tmp_path):
     assert torch.equal(result.view(torch.int16)[kept], expected.view(torch.int16)[kept])
 
 
-@pytest.mark.parametrize("fused", [False, True])
-@pytest.mark.parametrize(("most", "passes"), [(2.0**110, False), (np.inf, True), (np.inf, False)])
+@pytest.mark.parametrize(
+    ("most", "passes", "fused"),
+    [
+        (2.0**110, False, True),
+        (np.inf, True, False),
+        (np.inf, False, True),
+        *wide_combinations([(2.0**110, False, False), (np.inf, True, True), (np.inf, False, False)]),
+    ],
+)
 def test_numbers_are_rounded_to_bf16_in_registers(most, passes, fused):
     """By sums to the nearest, halfway between two to the even one, as long as they aren't too large for that.
 

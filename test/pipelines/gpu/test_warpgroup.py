@@ -108,7 +108,7 @@ def test_residuals_agree_with_float64(gpu_target: str, gpu_device: str) -> None:
     check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize("program", RESIDUALS[:3], ids=str)
+@pytest.mark.parametrize("program", sampled(RESIDUALS[:3], RESIDUALS[:1]), ids=str)
 def test_residuals_are_on_their_way_while_others_are_added(program: ScheduledProgram, tmp_path: Path) -> None:
     kernels = program.kernels("sm_90a", tmp_path)
     (multiplying,) = (each for each in kernels if "wgmma.mma_async" in each)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from wide import wide_combinations
 
 FORKING = """
 import os, sys, threading, time
@@ -61,13 +62,18 @@ CASES = {
 }
 
 
+QUICK_CASES = ("a child of a child", "a fork while another thread calls", "workers that fork")
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.parametrize(
     ("device", "case"),
     [
-        *(("local-task", case) for case in CASES),
+        *(("local-task", case) for case in QUICK_CASES),
+        # A child of a child forks, and has what its parent had, as a program of the parent.
+        *wide_combinations(("local-task", case) for case in CASES if case not in QUICK_CASES),
         # Without threads of its own there is nothing to start anew.
-        ("local-sync", "a fork while another thread calls"),
+        *wide_combinations([("local-sync", "a fork while another thread calls")]),
     ],
 )
 def test_the_child_works(vmfb: bytes, tmp_path: Path, device: str, case: str) -> None:
