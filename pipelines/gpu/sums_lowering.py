@@ -7,16 +7,21 @@ from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
+from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.numbers.f32 import F32
+from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
+from iree.winograd.pipelines.gpu.kernels.row_sums import RowSumsKernel
 from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     MomentFactors,
     PartialMoments,
+    RowSums,
     Sums,
 )
 
@@ -33,6 +38,8 @@ _FEW_GROUPS = 4
 
 More threads share a group then: merges of moments divide, and those of a thread wait for each other.
 """
+_IMAGE = "input"
+"""What sizes of images are called that are known only at run time."""
 _NOTHING = ElementFunction.of([])
 
 
@@ -51,6 +58,25 @@ class SumsLowering:
         partial = _kernel(found.extents, Summed.SUM, _NOTHING)
         parts = self._launch(partial, found.source, _partial_sizes(partial))
         return self._combine(parts, found, Summed.SUM)
+
+    def row_sums(self, operation: RowSums) -> ir.Value:
+        """`N x H... x C`."""
+        image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
+        rank = type_.rank - 2
+        kernel = RowSumsKernel(rank, type_.shape[-1])
+        tensor = image_tensor(type_, _IMAGE, channels_first=False)
+        source = TensorArgument.of(image, by_quads=kernel.width == QUAD, tensor=tensor)
+        last = Size(_IMAGE, rank - 1)
+        result = replace(
+            source,
+            extents=(*source.extents[:-2], source.extents[-1]),
+            by_quads=False,
+            dynamic=tuple(each for each in source.dynamic if each != last),
+        )
+        extents = {Size(_IMAGE, dimension): size_of(image, 1 + dimension) for dimension in range(rank)}
+        sizes = {BATCH: size_of(image, 0), **extents}
+        threads = WorkgroupThreads(SUMMING_THREADS)
+        return self.launcher.launch(kernel, kernel.name, threads, [(image, source)], result, sizes)
 
     def partial_moments(self, operation: PartialMoments) -> ir.Value:
         """`2 x outer x parts x kept`: means, and sums of squared deviations."""

@@ -266,6 +266,12 @@ def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reas
     return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"
 
 
+def _misfit_of_row_sums(operation: RowSums) -> Reason | None:
+    if not isinstance(ir.RankedTensorType(operation.image.type).element_type, ir.F32Type):
+        return "sums of images of unknown sizes are of f32"
+    return None
+
+
 _Misfit = Callable[[Any, GpuTarget], Reason | None]
 
 
@@ -282,7 +288,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         MaxPooling: lambda *_: "threads read all elements of their windows in place on GPUs",
         WindowSums: _on_all_targets(_misfit_of_windows),
         PixelSelection: lambda *_: "there is no kernel for selected pixels on GPUs",
-        RowSums: lambda *_: "sums of images of unknown sizes are IREE's on GPUs",
+        RowSums: _on_all_targets(_misfit_of_row_sums),
         RowSoftmax: lambda operation, _: _misfit_of_rows(operation.length),
         ColumnSoftmax: _on_all_targets(_misfit_of_columns),
         RowNormalization: _misfit_of_normalization,

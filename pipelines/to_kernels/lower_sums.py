@@ -77,9 +77,9 @@ class LowerSums:
         %f = tensor.extract_slice %b[0, 0, 0, 0]
         %a = tensor.extract_slice %b[1, 0, 0, 0]
 
-    On CPUs sums over pixels of channels-last images whose sizes are known only at run time, or over those
-    of a row, are a kernel's, where IREE adds one element after the other: the sums of rows, and their sums.
-    Means of means are one mean.
+    Sums over pixels of channels-last images whose sizes are known only at run time, or over those of a row,
+    are a kernel's, also on CPUs, where IREE adds one element after the other: the sums of rows, and their
+    sums. Means of means are one mean.
 
         %s = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
                ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x1x?xf32>) { arith.addf }

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, SharedScalar
 from .statistics import MOMENTS, SUM, State, Statistic
 
 SUMMING_THREADS = 256
-_LOADS = 4
+LOADS = 4
 """Elements that a thread has on their way at a time."""
 
 
@@ -204,15 +204,15 @@ class ImageSums:
                 return reduce(statistic.merge, items, state)
             return statistic.add(state, [item for (item,) in items])
 
-        whole = count // _LOADS
+        whole = count // LOADS
         state = loop_carried(
             whole,
             1,
             statistic.zero(self.width, element),
-            lambda i, state: add(state, i * _LOADS, _LOADS),
+            lambda i, state: add(state, i * LOADS, LOADS),
             "loads",
         )
-        first = whole * _LOADS
+        first = whole * LOADS
         return loop_carried(count - first, 1, state, lambda i, state: add(state, first + i, 1), "rest")
 
     def _store_columns(
@@ -237,15 +237,19 @@ class ImageSums:
 
             when(group.less_than(groups) & number.less_than(extents.kept), finish)
 
-    def _merged(self, state: State, thread: tuple[Index, Index], element: ir.Type) -> _SharedStates:
+    def _merged(self, state: State, thread: tuple[Index, Index], element: ir.Type) -> SharedStates:
         """Those of a workgroup's columns, in their first row."""
         across, other = thread
-        columns = self._threads.across * self.width
-        shared = _SharedStates.allocate(self.summed.statistic, self._threads.along, columns, element)
-        for lane, each in enumerate(_lanes(state, self.width)):
-            shared.store(each, other, across * self.width + lane)
-        shared.merge(other, across * self.width, self.width)
-        return shared
+        threads = self._threads
+        return SharedStates.of_columns(
+            self.summed.statistic,
+            state,
+            threads.along,
+            threads.across,
+            self.width,
+            (across * self.width, other),
+            element,
+        )
 
     def _load_scales(self, parameters: Sequence[GlobalBuffer], block: Index) -> list[list[ir.Value]]:
         """Weight and bias of each channel of a thread, on their way while moments are merged."""
@@ -294,7 +298,7 @@ class ImageSums:
         threads = self._threads
         part, outer = workgroup
         across, other = thread
-        shared = _SharedStates.allocate(self.summed.statistic, threads.along, threads.others, output.computed)
+        shared = SharedStates.allocate(self.summed.statistic, threads.along, threads.others, output.computed)
         shared.store(reduce(self.summed.statistic.merge, _lanes(state, self.width)), across, other)
         shared.merge(across, other, 1)
         number = outer * threads.others + other
@@ -321,7 +325,7 @@ class ImageSums:
 
 
 @dataclass(frozen=True)
-class _SharedStates:
+class SharedStates:
     """The states of a workgroup's threads, `along x columns`, those of a column to be merged."""
 
     statistic: Statistic
@@ -330,12 +334,33 @@ class _SharedStates:
     element: ir.Type
 
     @staticmethod
-    def allocate(statistic: Statistic, along: int, columns: int, element: ir.Type) -> _SharedStates:
+    def allocate(statistic: Statistic, along: int, columns: int, element: ir.Type) -> SharedStates:
         components = [
             SharedScalars.allocate((along, columns), f"component_{i}", element)
             for i in range(statistic.components)
         ]
-        return _SharedStates(statistic, along, components, element)
+        return SharedStates(statistic, along, components, element)
+
+    @staticmethod
+    def of_columns(
+        statistic: Statistic,
+        state: State,
+        along: int,
+        across: int,
+        width: int,
+        place: tuple[Index, Index],
+        element: ir.Type,
+    ) -> SharedStates:
+        """The merged `state` of so many threads along each column, in the first row.
+
+        Those across have `width` columns each; `place` is a thread's first column, and its row.
+        """
+        column, row = place
+        shared = SharedStates.allocate(statistic, along, across * width, element)
+        for lane, each in enumerate(_lanes(state, width)):
+            shared.store(each, row, column + lane)
+        shared.merge(row, column, width)
+        return shared
 
     def load(self, row: IndexLike, column: IndexLike) -> State:
         return [each.load([Index.of(row), Index.of(column)]) for each in self.components]

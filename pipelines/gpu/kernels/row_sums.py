@@ -1,0 +1,78 @@
+"""The GPU kernel that sums the pixels of each row of an image of any size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.sized_shape import product
+from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, GlobalBuffer, thread_id
+
+from .image_sums import LOADS, SUMMING_THREADS, SharedStates
+from .statistics import SUM, State
+
+
+@dataclass(frozen=True)
+class RowSumsKernel:
+    """The sums of each channel over a row of pixels; a workgroup takes a line of the channels of a row.
+
+    Its threads read `width` channels at a time, neighbours, and share the pixels.
+    """
+
+    rank: int
+    """Of the image's spatial dimensions."""
+    channels: int
+
+    @property
+    def name(self) -> str:
+        return f"winograd_row_sums_{'x'.join(['any'] * self.rank)}x{self.channels}"
+
+    @property
+    def width(self) -> int:
+        return QUAD if self.channels % QUAD == 0 else 1
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
+        """Rows of all images, and lines of channels."""
+        rows = sizes.batch * product(sizes.spatial("input")[:-1])
+        return rows, Index(ceil_div(self.channels, LINE_ELEMENTS)), Index(1)
+
+    def emit(self, work: Work, image: GlobalBuffer, output: GlobalBuffer) -> None:
+        """Emits the work of one workgroup: N x H... x W x C to N x H... x C."""
+        row, line, _ = work.workgroup
+        pixels = work.sizes.spatial("input")[-1]
+        across = LINE_ELEMENTS // self.width
+        along = SUMMING_THREADS // across
+        column, other = thread_id() % across * self.width, thread_id() // across
+        first = line * LINE_ELEMENTS
+        # Threads beyond the last channel read others, which nobody stores.
+        channel = (first + column).minimum(self.channels - self.width)
+        begin = (row * pixels + other) * self.channels + channel
+
+        def load(number: Index) -> ir.Value:
+            place = begin + number * (along * self.channels)
+            return image.load_scalar(place) if self.width == 1 else image.load(place)
+
+        def add(state: State, number: Index, loads: int) -> State:
+            return SUM.add(state, [load(number + each) for each in range(loads)])
+
+        count = (pixels + (along - 1) - other) // along
+        whole = count // LOADS
+        zero = SUM.zero(self.width, image.computed)
+        state = loop_carried(whole, 1, zero, lambda i, state: add(state, i * LOADS, LOADS), "loads")
+        state = loop_carried(
+            count - whole * LOADS, 1, state, lambda i, state: add(state, whole * LOADS + i, 1), "rest"
+        )
+        shared = SharedStates.of_columns(
+            SUM, state, along, across, self.width, (column, other), output.computed
+        )
+
+        def store() -> None:
+            (total,) = shared.load(0, thread_id())
+            output.store_scalar(total, row * self.channels + first + thread_id())
+
+        is_channel = (first + thread_id()).less_than(self.channels)
+        when(thread_id().less_than(LINE_ELEMENTS) & is_channel, store)

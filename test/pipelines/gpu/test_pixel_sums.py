@@ -1,0 +1,30 @@
+"""Sums over the pixels of images of any size by kernels on Vulkan."""
+
+import iree.winograd
+import numpy as np
+import pytest
+from pixel_sum_program import EXPECTED, program
+from wide import wide, wide_combinations
+
+SIZES = [(1, 1, 1), (2, 1, 13), (1, 7, 3), (3, 5, 40), (1, 3, 521)]
+
+
+@pytest.mark.parametrize(
+    ("form", "channels"), [("means", 36), ("rows", 21), *wide_combinations([("pixels", 3), ("means", 64)])]
+)
+def test_sums_pixels_of_any_size(form: str, channels: int, gpu_target: str, gpu_device: str) -> None:
+    """Integers, whose sums are exact; more pixels than threads share, and channels that are no quads."""
+    compiled = iree.winograd.compile(program(form, channels), target=gpu_target, strict=True)
+    assert (b"winograd_row_sums_anyx%d" % channels in compiled) == (form != "rows")
+    assert b"winograd_row_sums_anyxanyx%d" % channels in compiled
+    run = iree.winograd.load(compiled, gpu_device)
+    random = np.random.default_rng(0)
+    for size in SIZES:
+        image = random.integers(-100, 100, (*size, channels)).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(run(image)), EXPECTED[form](image))
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_90a", *wide(["cuda:sm_80", "hip:gfx942"])])
+def test_kernels_compile_for_all_targets(target: str) -> None:
+    compiled = bytes(iree.winograd.compile(program("means", 36), target=target, strict=True))
+    assert b"winograd_row_sums_anyxanyx36" in compiled and b"winograd_row_sums_anyx36" in compiled
