@@ -20,6 +20,7 @@ from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.option import shared_values
 from iree.winograd.passes.infrastructure.registry import Pass
+from iree.winograd.passes.join_slices import JoinSlices
 from iree.winograd.passes.merge_bounds import MergeBounds
 from iree.winograd.passes.merge_branches import MergeBranches
 from iree.winograd.passes.merge_elementwise import MergeElementwise
@@ -81,6 +82,7 @@ from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.expect_sizes import ExpectSizes
 from .selection.select_algorithm import SelectAlgorithm
+from .to_kernels.copy_inserted import CopyInserted
 from .to_kernels.copy_parts import CopyParts
 from .to_kernels.copy_rearranged import CopyRearranged
 from .to_kernels.lower_attention import LowerAttention
@@ -121,6 +123,7 @@ def compile_pipeline(
         WidenHalf(),
         MergeQuantization(),
         SplitResults(),
+        JoinSlices(),
         NestConcatenations(),
         FuseAttention(),
         LowerSoftmax(),
@@ -185,6 +188,7 @@ def compile_pipeline(
         SeparateReductions(),
         SeparateTranspositions(),
         LowerToDispatch(),
+        CopyInserted(),
         ChainKernels(**shared_values(options, ChainKernels)),
         PlaceScratch(**shared_values(options, PlaceScratch)),
         ReshapeReturned(),

@@ -33,6 +33,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ColumnSoftmax,
     CombinedMoments,
     GroupNormalization,
+    InsertedPart,
     InterleavedChannels,
     MaxPooling,
     MomentFactors,
@@ -391,6 +392,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
     {
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
         Rearranged: "IREE copies what is rearranged on CPUs",
+        InsertedPart: "IREE copies what is inserted on CPUs",
         ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",
         **dict.fromkeys(
             (Sums, PartialMoments, CombinedMoments, MomentFactors, GroupNormalization),

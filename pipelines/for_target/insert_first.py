@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cmp_to_key
 from itertools import combinations
 
@@ -12,7 +13,7 @@ from iree.winograd.passes.build.slices import extract_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.moved_result import read_instead
@@ -81,11 +82,11 @@ def _insert_first(empty: ir.Operation, backend: Backend) -> None:
         whole = insertion.results[0]
     for user, position in uses:
         user.operands[position] = whole
-    readers = [(insertion, _readers(insertion)) for insertion in first]
+    reads = [(insertion, _reads(insertion)) for insertion in first]
     for insertion in first:
         insertion.move_after(_computation(insertion))
-    for insertion, inserted_readers in readers:
-        _read_inserted(inserted_readers, insertion, first)
+    for insertion, inserted_reads in reads:
+        _read_inserted(inserted_reads, insertion, first)
     erase_if_unused([empty])
 
 
@@ -133,10 +134,33 @@ def _computation(insertion: ir.Operation) -> ir.Operation:
     return operation
 
 
-def _readers(insertion: ir.Operation) -> list[ir.Operation]:
-    """What else uses the part."""
-    users = [use.owner.operation for use in insertion.operands[0].uses]
-    return [user for user in users if user != insertion]
+@dataclass(frozen=True)
+class _Read:
+    """An operation that reads a part, or some of its channels."""
+
+    reader: ir.Operation
+    value: ir.Value
+    """What it reads: the part, or the slice of it."""
+    first: int = 0
+    """The part's channel from which on it does."""
+    slice: ir.Operation | None = None
+    """What makes the slice; None where it reads the part."""
+
+
+def _reads(insertion: ir.Operation) -> list[_Read]:
+    """What else uses the part, slices of its channels by what reads these."""
+    part, found = insertion.operands[0], []
+    for user in dict.fromkeys(use.owner.operation for use in part.uses):
+        if user == insertion:
+            continue
+        source = None if len(user.results) != 1 else match_extract(user.results[0])
+        if source is None or source.whole != part:
+            found.append(_Read(user, part))
+            continue
+        value = user.results[0]
+        readers = dict.fromkeys(use.owner.operation for use in value.uses)
+        found += [_Read(reader, value, source.first, user) for reader in readers]
+    return found
 
 
 def _is_read_before(insertion: ir.Operation, first: ir.Operation, backend: Backend) -> bool:
@@ -144,14 +168,16 @@ def _is_read_before(insertion: ir.Operation, first: ir.Operation, backend: Backe
 
     These kernels have to write and to read it in place.
     """
-    operation, readers = defining_operation(insertion.operands[0]), _readers(insertion)
-    if operation is None or not _writes_slices(operation, readers, backend):
+    operation, reads = defining_operation(insertion.operands[0]), _reads(insertion)
+    if operation is None or not _writes_slices(operation, reads, backend):
         return False
-    reads = all(
-        _reads_slices(reader, backend) and reader.block == first.block and reader.is_before_in_block(first)
-        for reader in readers
+    are_before = all(
+        _reads_slices(read, backend)
+        and read.reader.block == first.block
+        and read.reader.is_before_in_block(first)
+        for read in reads
     )
-    if not readers or not reads or operation.block != first.block:
+    if not reads or not are_before or operation.block != first.block:
         return False
     destination = match_insert(insertion)
     assert destination is not None
@@ -160,7 +186,7 @@ def _is_read_before(insertion: ir.Operation, first: ir.Operation, backend: Backe
     return backend.holds_channels(type_, destination.first, channels)
 
 
-def _writes_slices(operation: ir.Operation, readers: list[ir.Operation], backend: Backend) -> bool:
+def _writes_slices(operation: ir.Operation, reads: list[_Read], backend: Backend) -> bool:
     """Whether an operation is one whose code writes part of a tensor as well as all of one.
 
     Where `winograd-insert-as-computed` has it do so, that also has IREE's code read the part there.
@@ -169,34 +195,43 @@ def _writes_slices(operation: ir.Operation, readers: list[ir.Operation], backend
         return True
     if not backend.iree_code.writes_slices or not operation.name.startswith(_COMPUTED_BY_THREADS):
         return False
-    return any(reader.name == InputTransformOp.OPERATION_NAME for reader in readers)
+    return any(read.reader.name == InputTransformOp.OPERATION_NAME for read in reads)
 
 
-def _reads_slices(reader: ir.Operation, backend: Backend) -> bool:
-    """Whether an operation is one whose code reads part of a tensor as well as all of one."""
-    if reader.name == InputTransformOp.OPERATION_NAME:
+def _reads_slices(read: _Read, backend: Backend) -> bool:
+    """Whether an operation is one whose code reads part of a tensor as well as what it reads now."""
+    name = read.reader.name
+    if name == InputTransformOp.OPERATION_NAME:
         return True
-    if reader.name == OutputTransformOp.OPERATION_NAME:
-        return backend.epilogues_read_parts
+    if name == OutputTransformOp.OPERATION_NAME:
+        # What is a slice already is copied for others, as it was.
+        return backend.epilogues_read_parts or read.slice is not None
+    return _is_read_by_threads(read.reader, backend)
+
+
+def _is_read_by_threads(reader: ir.Operation, backend: Backend) -> bool:
+    """Whether IREE's threads load for the operation what they need of a tensor, where it is."""
     if not backend.iree_code.reads_slices:
         return False
     if reader.name in KEEPING_ELEMENTS:
         users = [use.owner.operation for use in reader.results[0].uses]
-        return all(user.name not in _READ_BY_KERNELS and _reads_slices(user, backend) for user in users)
+        return all(user.name not in _READ_BY_KERNELS and _is_read_by_threads(user, backend) for user in users)
     return bool(reader.name.startswith(_READ_BY_THREADS))
 
 
-def _read_inserted(readers: list[ir.Operation], insertion: ir.Operation, first: list[ir.Operation]) -> None:
-    """Have `readers` read the part from the tensor as it is by then: later parts leave it as it is."""
+def _read_inserted(reads: list[_Read], insertion: ir.Operation, first: list[ir.Operation]) -> None:
+    """Have readers read the part from the tensor as it is by then: later parts leave it as it is."""
     destination = match_insert(insertion)
     assert destination is not None
-    part = insertion.operands[0]
-    channels = ir.RankedTensorType(part.type).shape[-1]
-    read: dict[ir.Operation, ir.Value] = {}
-    for reader in readers:
-        *_, latest = (each for each in first if each.is_before_in_block(reader))
-        if latest not in read:
+    parts: dict[tuple[ir.Operation, ChannelSlice, int], ir.Value] = {}
+    for read in reads:
+        *_, latest = (each for each in first if each.is_before_in_block(read.reader))
+        channels = ir.RankedTensorType(read.value.type).shape[-1]
+        source = ChannelSlice(latest.results[0], destination.first + read.first)
+        if (latest, source, channels) not in parts:
             # One for all: what is made of several of them is seen to be of the same image.
-            with reader.location, ir.InsertionPoint.after(latest):
-                read[latest] = extract_channels(ChannelSlice(latest.results[0], destination.first), channels)
-        read_instead(reader, part, read[latest])
+            with read.reader.location, ir.InsertionPoint.after(latest):
+                parts[latest, source, channels] = extract_channels(source, channels)
+        read_instead(read.reader, read.value, parts[latest, source, channels])
+        if read.slice is not None:
+            erase_if_unused([read.slice])

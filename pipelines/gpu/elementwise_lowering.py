@@ -7,6 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearrangement
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
@@ -17,7 +18,7 @@ from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ElementwiseKernel,
     SpreadOperand,
 )
-from iree.winograd.pipelines.problems.tensor_operations import Rearranged, SpreadElementwise
+from iree.winograd.pipelines.problems.tensor_operations import InsertedPart, Rearranged, SpreadElementwise
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,17 @@ class ElementwiseLowering:
     """The operation's."""
     half: ir.Type | None = None
     """The type of half precision that it is stored in; None for its own."""
+    whole: ir.Value | None = None
+    """The tensor that the kernel writes the result to; None for one of its own."""
 
     @staticmethod
-    def of(operation: SpreadElementwise | Rearranged) -> ElementwiseLowering:
+    def of(operation: SpreadElementwise | Rearranged | InsertedPart) -> ElementwiseLowering:
+        if isinstance(operation, InsertedPart):
+            part, whole = list(operation.insertion.operands)[:2]
+            extents = tuple(ir.RankedTensorType(part.type).shape)
+            source, read = _source(part)
+            kernel = ElementwiseKernel(extents, (read,), None, operation.places)
+            return ElementwiseLowering(kernel, (source,), part, whole=whole)
         if isinstance(operation, Rearranged):
             found = operation.rearrangement
             extents = tuple(ir.RankedTensorType(found.result.type).shape)
@@ -53,10 +62,12 @@ class ElementwiseLowering:
             (value, TensorArgument.of(value, by_quads=kernel.reads_quads(operand)))
             for value, operand in zip(self.values, kernel.operands, strict=True)
         ]
-        result = TensorArgument.of(self.result, by_quads=True)
+        result = TensorArgument.of(self.result if self.whole is None else self.whole, by_quads=True)
         if self.half is not None:
             result = replace(result, element=str(self.half))
-        return launcher.launch(kernel, kernel.name, WorkgroupThreads(ELEMENTWISE_THREADS), operands, result)
+        updated = None if self.whole is None or is_empty(self.whole) else self.whole
+        threads = WorkgroupThreads(ELEMENTWISE_THREADS)
+        return launcher.launch(kernel, kernel.name, threads, operands, result, updated=updated)
 
 
 def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Value, SpreadOperand]:
@@ -72,8 +83,14 @@ def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Val
         if rearranged is None or origin is None:
             return operand.value, SpreadOperand(dimensions)
         return rearranged.source, SpreadOperand(dimensions, origin=origin)
+    return _source(operand.value)
+
+
+def _source(value: ir.Value) -> tuple[ir.Value, SpreadOperand]:
+    """What is read for a tensor in the result's order: what it is rearranged of, if quads are quads there."""
+    rearranged = match_rearrangement(value)
     if rearranged is None or rearranged.places.is_identity or not rearranged.places.keeps(QUAD):
-        return operand.value, SpreadOperand(None)
+        return value, SpreadOperand(None)
     return rearranged.source, SpreadOperand(None, rearranged.places)
 
 

@@ -74,6 +74,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ColumnSoftmax,
     CombinedMoments,
     GroupNormalization,
+    InsertedPart,
     InterleavedChannels,
     MomentFactors,
     PartialMoments,
@@ -132,7 +133,7 @@ def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
     return transposed(launcher, image, batch, size, to_channels_first=False)
 
 
-def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged) -> ir.Value:
+def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged | InsertedPart) -> ir.Value:
     return ElementwiseLowering.of(operation).lower(launcher)
 
 
@@ -150,6 +151,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         SpreadElementwise: _elementwise,
         Rearranged: _elementwise,
         RowSums: lambda launcher, operation: SumsLowering(launcher).row_sums(operation),
+        InsertedPart: _elementwise,
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),

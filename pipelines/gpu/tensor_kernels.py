@@ -13,6 +13,7 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, unreshaped
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.places import Places
 from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -35,6 +36,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ColumnSoftmax,
     CombinedMoments,
     GroupNormalization,
+    InsertedPart,
     InterleavedChannels,
     MaxPooling,
     MomentFactors,
@@ -166,9 +168,29 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
     if found.repeats:
         elements = found.places.elements
         return None if elements >= _LEAST_SLOW else f"IREE repeats {elements} elements as fast"
-    if found.moves < _LEAST_MOVES:
+    if found.moves >= _LEAST_MOVES:
+        return None
+    if found.moves or found.places.offset is not None:
         return "IREE copies it once, too"
-    return None
+    return _misfit_of_copy(found.places)
+
+
+def _misfit_of_inserted(operation: InsertedPart, target: GpuTarget) -> Reason | None:
+    places, whole = operation.places, ir.RankedTensorType(operation.insertion.operands[1].type)
+    if places is None or not whole.has_static_shape:
+        return "its place is known only at run time"
+    if str(whole.element_type) != "f32" and not target.iree_code.converts_half:
+        return f"kernels copy no {whole.element_type} there"
+    if places.offset is not None:
+        return "it lies in one piece, which is copied as such"
+    if not ElementwiseLowering.of(operation).kernel.fits:
+        return f"quads of it are no quads of {whole}"
+    return _misfit_of_copy(places)
+
+
+def _misfit_of_copy(places: Places) -> Reason | None:
+    """Why IREE copies elements that lie apart."""
+    return None if places.elements >= _LEAST_SLOW else f"IREE copies {places.elements} elements as fast"
 
 
 def _misfit_of_resampling(operation: ResampledImage) -> Reason | None:
@@ -293,6 +315,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         ColumnSoftmax: _on_all_targets(_misfit_of_columns),
         RowNormalization: _misfit_of_normalization,
         Rearranged: _on_all_targets(_misfit_of_rearranged),
+        InsertedPart: _misfit_of_inserted,
         ResampledImage: _on_all_targets(_misfit_of_resampling),
         BatchedProduct: _on_all_targets(_misfit_of_product),
         BatchedAttention: _misfit_of_attention,

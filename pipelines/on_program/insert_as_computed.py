@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg_structure, tensor
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -26,7 +27,7 @@ class InsertAsComputed:
     that was formed before IREE forms others writes its result there: it holds the insertion, and the
     elementwise operations, pooling by threads among them, of which nothing else needs the results. IREE's
     phase `global-optimization` has left out dimensions of one element by then, which it doesn't in such
-    dispatches. What is inserted into all channels is as good as copied already.
+    dispatches. What lies in one piece of the larger tensor is as good as copied already.
 
         %p = linalg.generic ins(%x : tensor<7x7x4xf32>) { arith.maximumf }
         %r = tensor.insert_slice %p into %e[0, 0, 0, 8] [1, 7, 7, 4] [1, 1, 1, 1]
@@ -56,7 +57,7 @@ def may_insert(operation: ir.Operation) -> bool:
 def _insert_as_computed(insertion: ir.Operation) -> None:
     part = insertion.operands[0]
     computed = _computed(insertion)
-    if not computed or not _is_of_some_channels(insertion):
+    if not computed or not _lies_apart(insertion):
         return
     users = dict.fromkeys(use.owner.operation for use in part.uses)
     readers = [each for each in users if each != insertion]
@@ -107,10 +108,13 @@ def _read_inserted(reader: ir.Operation, insertion: ir.Operation, whole: ir.Valu
     read_instead(reader, part, read)
 
 
-def _is_of_some_channels(insertion: ir.Operation) -> bool:
-    """Whether what is inserted lies apart in memory, at places that are known."""
+def _lies_apart(insertion: ir.Operation) -> bool:
+    """Whether what is inserted doesn't lie in one piece of memory, at places that are known."""
     part, whole = match_slice(insertion), ir.RankedTensorType(insertion.operands[1].type)
-    return part is not None and whole.has_static_shape and part.sizes[-1] < whole.shape[-1]
+    if part is None or not whole.has_static_shape:
+        return False
+    partial = [d for d, size in enumerate(part.sizes) if size < whole.shape[d]]
+    return bool(partial) and prod(part.sizes[: partial[-1]]) > 1
 
 
 def _computed(insertion: ir.Operation) -> list[ir.Operation]:

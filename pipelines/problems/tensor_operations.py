@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TypeAlias
 
 from iree.winograd.dialect.bindings import ir
@@ -15,9 +16,11 @@ from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.finishing import Finishing
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.layer_norm import LayerNorm
+from iree.winograd.passes.match.places import DigitSum, Places, places_of
 from iree.winograd.passes.match.rearrangement import Rearrangement
 from iree.winograd.passes.match.resampling import Resampling
 from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.passes.match.slices import match_slice
 
 from .windows import Windows
 
@@ -200,6 +203,25 @@ class Rearranged:
 
 
 @dataclass(frozen=True)
+class InsertedPart:
+    """The elements of a tensor copied to their places in a larger one, of static sizes."""
+
+    insertion: ir.Operation
+    """What inserts them: a `tensor.insert_slice`."""
+
+    @property
+    def places(self) -> Places | None:
+        """Of the elements in the larger tensor; None where they aren't known at compile time."""
+        slice_ = match_slice(self.insertion)
+        if slice_ is None:
+            return None
+        bounds = zip(places_of(slice_.sizes), slice_.strides, slice_.offsets, strict=True)
+        indices = [index.times(stride) + DigitSum((), offset) for index, stride, offset in bounds]
+        shape = ir.RankedTensorType(self.insertion.operands[1].type).shape
+        return Places.of(prod(slice_.sizes), indices, shape)
+
+
+@dataclass(frozen=True)
 class SpreadElementwise:
     """An elementwise operation, whose operands may be smaller than its result."""
 
@@ -249,6 +271,7 @@ TensorOperation: TypeAlias = (
     | ColumnSoftmax
     | RowNormalization
     | Rearranged
+    | InsertedPart
     | BatchedProduct
     | BatchedAttention
     | Sums

@@ -41,7 +41,8 @@ class CopyRearranged:
     where it was. Rewritten is what is f32, of static sizes, copied twice or more, and keeps quads together;
     what elementwise operations read `winograd-lower-elementwise` has read in place. So are images of 2^17
     elements or more that are enlarged by repeating pixels, of which IREE reads and writes single elements,
-    where kernels read them. On CUDA numbers of half precision are copied as such.
+    where kernels read them, and parts of larger tensors that lie apart, where reshapes or transpositions keep
+    IREE from reading them in place. On CUDA numbers of half precision are copied as such.
 
         %a = linalg.transpose ins(%x : tensor<32x32x32x64xf32>) permutation = [0, 3, 1, 2]
         %e = tensor.expand_shape %a : tensor<32x64x32x32xf32> into tensor<32x64x16x2x16x2xf32>
@@ -77,7 +78,7 @@ def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]
     found: list[Rearrangement] = []
     parts: set[ir.Operation] = set()
     # Backwards: what is made of others comes before these.
-    moves = [each for each in walk(module) if each.name in MOVES or match_repetition(each) is not None]
+    moves = [each for each in walk(module) if _may_copy(each)]
     for move in moves[::-1]:
         result = move.results[0]
         if move in parts or str(ir.RankedTensorType(result.type).element_type) != "f32":
@@ -90,9 +91,17 @@ def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]
             continue
         if backend.misfit(Rearranged(rearrangement)) is None:
             parts |= set(rearrangement.operations)
-            if not _is_read_elementwise(result):
+            if not _is_read_in_place(rearrangement):
                 found.append(rearrangement)
     return found
+
+
+def _may_copy(operation: ir.Operation) -> bool:
+    """Whether IREE copies elements for the operation, or for what reshapes or transposes a slice."""
+    if operation.name == "tensor.extract_slice":
+        users = [use.owner.operation.name for use in operation.results[0].uses]
+        return bool(users) and all(user in (*_RESHAPES, "linalg.transpose") for user in users)
+    return operation.name in MOVES or match_repetition(operation) is not None
 
 
 def _copy(rearrangement: Rearrangement, lowering: Lowering, *, in_half: bool) -> None:
@@ -126,9 +135,12 @@ def _is_read_by_kernels(result: ir.Value) -> bool:
     )
 
 
-def _is_read_elementwise(result: ir.Value) -> bool:
-    """Whether nothing else than an elementwise operation reads it."""
-    user = only_user(result)
+def _is_read_in_place(rearrangement: Rearrangement) -> bool:
+    """Whether nothing else than an elementwise operation reads it, which may read it where it is."""
+    user = only_user(rearrangement.result)
     while user is not None and user.name in _RESHAPES:
         user = only_user(user.results[0])
+    if user is not None and user.name == "linalg.transpose" and rearrangement.moves == 0:
+        # IREE's transpositions read no slices.
+        return False
     return user is not None and isinstance(match_elementwise(user), Elementwise)

@@ -49,18 +49,23 @@ class ElementwiseKernel:
     operands: tuple[SpreadOperand, ...]
     function: VectorFunction | None
     """None for the only operand as it is."""
+    destination: Places | None = None
+    """Of the result's elements in the larger tensor that they are written to; None for one of its own."""
     numbers: Numbers = field(default_factory=lambda: NUMBERS, compare=False, repr=False)
     """The target's."""
 
     @property
     def name(self) -> str:
-        kind = "rearranged" if self.function is None else "elementwise"
+        kind = "elementwise"
+        if self.function is None:
+            kind = "rearranged" if self.destination is None else "inserted"
         return f"winograd_{kind}_{'x'.join(map(str, self.extents))}"
 
     @property
     def fits(self) -> bool:
         """Whether quads of the result read quads, or one element, of each operand."""
-        if any(each.places is not None and not each.places.keeps(QUAD) for each in self.operands):
+        places = (self.destination, *(each.places for each in self.operands))
+        if any(each is not None and not each.keeps(QUAD) for each in places):
             return False
         spread = [each for each in self.operands if each.dimensions is not None]
         last = len(self.extents) - 1
@@ -92,7 +97,8 @@ class ElementwiseKernel:
             for place in places
         ]
         for place, elements, exists in zip(places, loaded, exist, strict=True):
-            output.store(self.computed(elements), place, exists)
+            to = place if self.destination is None else source_place(self.destination, place)
+            output.store(self.computed(elements), to, exists)
 
     def loaded(self, operand: SpreadOperand, buffer: GlobalBuffer, place: Index) -> ir.Value:
         """A quad of an operand for that of the result from `place` on."""

@@ -129,5 +129,6 @@ def attended(queries: Exact, keys: Exact, values: Exact, bias: Exact | float = 0
     of_exponentials = (tokens / KEYS_AT_ONCE + 2) * (8 + 5 * largest) * u
     # Both sums, and a quotient within 2.5 units.
     relative = of_scores + of_exponentials + (2 * tokens + 8) * u
-    assert relative < 1e-3
+    # Of 4096 tokens, sums may be off by half a rounding of f16.
+    assert relative < 2.0**-9
     return weights @ values, 1.01 * relative * (weights @ np.abs(values))

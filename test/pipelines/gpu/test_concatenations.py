@@ -16,6 +16,7 @@ import torch
 from group_norm_program import UNIT_ROUNDOFF, activated, normalized
 from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source
+from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
 from torch import nn
@@ -145,6 +146,34 @@ class Skipped(nn.Module):
         return result
 
 
+class SplitBottlenecks(nn.Module):
+    """Channels are divided, some go through layers and are added to what these make, and all are joined."""
+
+    def __init__(self, half: int) -> None:
+        super().__init__()
+        self.enter, self.leave = nn.Conv2d(4, 2 * half, 1), nn.Conv2d(4 * half, 8, 1)
+        self.layers = nn.ModuleList(nn.Conv2d(half, half, 3, padding=1) for _ in range(2))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        parts = list(torch.relu(self.enter(image)).chunk(2, 1))
+        for layer in self.layers:
+            parts.append(parts[-1] + torch.relu(layer(parts[-1])))
+        return self.leave(torch.cat(parts, 1))
+
+
+class Scales(nn.Module):
+    """The pixels of two scales in a row, of which some channels are computed further."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large, self.small = nn.Conv2d(4, 12, 1), nn.Conv2d(4, 12, 3, 2, 1)
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        found = torch.cat([each(image).flatten(2) for each in (self.large, self.small)], 2)
+        first, last = found.split([8, 4], 1)
+        return first.unflatten(1, (2, 4)).softmax(2).sum(1), last
+
+
 def with_positive_weights(model: nn.Module) -> nn.Module:
     """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
     positive = copy.deepcopy(model)
@@ -217,6 +246,24 @@ def test_skips_are_normalized_and_added_where_they_are_concatenated(
     assert (np.abs(result - expected) <= bound + products).all()
 
 
+@pytest.mark.parametrize("half", wide([8, 6]))
+def test_divided_channels_are_read_and_added_where_they_are(
+    half: int, gpu_target: str, gpu_device: str
+) -> None:
+    torch.manual_seed(0)
+    expect_right(SplitBottlenecks(half).eval(), [torch.randn(2, 4, 9, 11)], gpu_target, gpu_device)
+
+
+def test_pixels_in_a_row_are_copied_by_kernels(
+    gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tensor_kernels, "_LEAST_SLOW", 1)
+    torch.manual_seed(0)
+    model, image = Scales().eval(), torch.randn(3, 4, 8, 10)
+    expect_right(model, [image], gpu_target, gpu_device)
+    assert copies(model.float(), image) == 0
+
+
 def expect_right(
     model: nn.Module, inputs: Sequence[torch.Tensor], target: str, device: str, **options: Any
 ) -> None:
@@ -238,7 +285,16 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    "case", wide([(Dense((12, 8)), 0), (Dense((10, 6)), 0), (Decoder(), 0), (Branches(), COPIED)])
+    "case",
+    wide(
+        [
+            (Dense((12, 8)), 0),
+            (Dense((10, 6)), 0),
+            (Decoder(), 0),
+            (SplitBottlenecks(8), 0),
+            (Branches(), COPIED),
+        ]
+    ),
 )
 def test_only_what_cannot_be_computed_in_its_place_is_copied(case: tuple[nn.Module, int]) -> None:
     model, expected = case
