@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from iree.winograd.torch_compile.explain import explain
     from iree.winograd.torch_compile.explanation import Explanation
     from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+    from iree.winograd.torch_compile.guards import fewer_guards
     from iree.winograd.tuning.tuner import TunedLayer, tune
 
 __version__ = "0.2.0.dev0"
@@ -52,6 +53,7 @@ __all__ = [
     "WinogradOptions",
     "compile",
     "explain",
+    "fewer_guards",
     "import_onnx",
     "import_torch",
     "load",
@@ -73,6 +75,7 @@ _MODULES = {
     "Explanation": "iree.winograd.torch_compile.explanation",
     "explain": "iree.winograd.torch_compile.explain",
     "FallbackWarning": "iree.winograd.torch_compile.fallback_warning",
+    "fewer_guards": "iree.winograd.torch_compile.guards",
     **dict.fromkeys(("ThreadsWarning", "load"), "iree.winograd.loading.runtime"),
     "target_flags": "iree.winograd.targets",
     **dict.fromkeys(("TunedLayer", "tune"), "iree.winograd.tuning.tuner"),
