@@ -10,6 +10,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from host import HAS_AVX512
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
@@ -179,6 +180,20 @@ def test_results_are_those_of_f32_between(name, type_, stored, monkeypatch):
     assert (stored["input"], stored["output"]) == expected
     monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
     np.testing.assert_array_equal(result, result_of(model, image, "cpu:haswell", **options))
+
+
+@pytest.mark.this_machine
+@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+@pytest.mark.parametrize(("size", "expected"), [(64, (2, 2)), (66, (3, 3))])
+def test_depthwise_convolutions_read_large_images_of_half_precision(size, expected, stored, monkeypatch):
+    """In f32 the image between would take half of an L2 cache of 1 MiB, or more."""
+    torch.manual_seed(0)
+    build, (_, channels, *_), options, _ = LAYERS["depthwise"]
+    model, image = build().half(), torch.randn(1, channels, size, size).half()
+    result = result_of(model, image, "cpu:skylake-avx512", **options)
+    assert (stored["input"], stored["output"]) == expected
+    monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
+    np.testing.assert_array_equal(result, result_of(model, image, "cpu:skylake-avx512", **options))
 
 
 @pytest.mark.this_machine
