@@ -115,7 +115,8 @@ class DepthwiseKernel:
     ) -> None:
         """Emits the work of one workgroup at the insertion point.
 
-        `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
+        `image` is N x H... x C, or N x C x H... where lanes share elements, `filters` is
+        `packed_filter_shape`, `output` is N x OH... x K.
         """
         sized = SizedShape.of(self.shape, work.sizes)
         outputs = self._sized_outputs(work.workgroup[0], sized)
@@ -276,7 +277,11 @@ class DepthwiseKernel:
             dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
         ) -> list[ir.Value]:
             if dimension == len(row):
-                origin = image.offset([number, *position, column, first_channel])
+                pixel = [*position, column]
+                first_place = (
+                    [first_channel, *pixel] if shape.input_channels_first else [*pixel, first_channel]
+                )
+                origin = image.offset([number, *first_place])
                 first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
                 return products.add(TapRow(image, filters, origin, first), pixels, sums)
             first_tap, count = blocks.taps_inside(pixels.sized, dimension, row[dimension])

@@ -84,7 +84,9 @@ class DepthwiseProducts:
     def _add_by_channel(self, row: TapRow, pixels: PixelBlock, sums: list[ir.Value]) -> list[ir.Value]:
         """As `_add_unrolled`, in a loop over the input channels, each of which all lanes share."""
         width, fused = self.schedule.vector_width, self.fused_multiply_add
-        columns = self._columns(pixels)
+        columns, image = self._columns(pixels), row.image
+        is_first = self.shape.input_channels_first
+        channel_stride, column_stride = (image.stride(1), 1) if is_first else (1, image.stride(-2))
 
         def add(c: Index, sums: list[ir.Value]) -> list[ir.Value]:
             with named("filter"):
@@ -95,8 +97,8 @@ class DepthwiseProducts:
             sums = list(sums)
             for column, exists, uses in columns:
                 with named("element"):
-                    place = row.origin + c + column * row.image.stride(-2)
-                    element = broadcast(row.image.load_scalar(place, exists), width)
+                    place = row.origin + c * channel_stride + column * column_stride
+                    element = broadcast(image.load_scalar(place, exists), width)
                 with named("sum"):
                     for p, tap in uses:
                         sums[p] = multiply_add(element, weights[tap], sums[p], fused)

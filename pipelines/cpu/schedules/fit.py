@@ -14,7 +14,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradi
 
 from .bf16_vectors import Bf16VectorSchedule
 from .channel_blocks import ChannelBlocks
-from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes
+from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes, shares_pixels
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines, interleaves_channels
 from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
@@ -99,8 +99,10 @@ def depthwise_misfit(
     schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     """The same of the depthwise kernel."""
-    if shape.input_channels_first or shape.output_channels_first:
-        return "the depthwise kernel takes channels-last images only"
+    if shape.output_channels_first:
+        return "the depthwise kernel writes channels-last images only"
+    if shape.input_channels_first and not shares_pixels(shape, target):
+        return "the depthwise kernel reads channels-first images only where all lanes share an element"
     types = shape.element_types
     if reason := _stored_types_misfit(shape, target):
         return reason

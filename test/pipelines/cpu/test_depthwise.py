@@ -193,6 +193,7 @@ SHARED = [
     dense((3, 5), 20, LANES, (3, 16), low=(1, 15), high=(1, 15)),
     *random_dense_programs(6),
 ]
+SHARED += [replace(each, input_channels_first=True) for each in SHARED]
 
 
 def by_depthwise_kernel(program: Program, target: CpuTarget, threads: int = 1) -> Program:

@@ -52,6 +52,7 @@ PROGRAMS = [
     replace(DEPTHWISE, kernel=(3, 80), low=(1, 40), high=(1, 39)),
     # One vector of channels that share pixels.
     replace(DIRECT, channels=5, outputs=8, kernel=(5, 5), low=(2, 2), high=(2, 2)),
+    replace(DIRECT, channels=3, outputs=16, strides=(2, 2), input_channels_first=True),
 ]
 
 
