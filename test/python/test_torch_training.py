@@ -303,12 +303,61 @@ def test_layers_are_left_to_units_for_their_type(
         has_unit = name == unit or (unit == "_is_amx_fp16_supported" and name == "_is_amx_tile_supported")
         monkeypatch.setattr(torch.cpu, name, lambda has_unit=has_unit: has_unit)
     monkeypatch.setattr(gain, "CALL_SECONDS", 0.0)
-    chosen = {"schedule": {"kind": "winograd"}, "measured_seconds": None, "predicted_seconds": 1.0}
-    layer = {"chosen": 0, "candidates": [chosen], "reason": "", "direct_operations": 3e9, "least_bytes": 1}
-    limits = {"operations_per_second": 1e9, "bandwidths": [{"name": "memory", "bytes_per_second": 1e9}]}
-    decisions: Any = {"layers": [layer], "limits": limits}
-    reason = gain.reason_to_leave(decisions, torch.device("cpu"), type_)
+    reason = gain.reason_to_leave(_decisions(3e9, 1), torch.device("cpu"), type_)
     assert (reason is not None) == is_left
+
+
+def _decisions(direct_operations: float, least_bytes: float) -> Any:
+    """Those of a layer that takes a second, of a processor of 10^9 operations and bytes per second."""
+    chosen = {"schedule": {"kind": "winograd"}, "measured_seconds": None, "predicted_seconds": 1.0}
+    layer = {
+        "chosen": 0,
+        "candidates": [chosen],
+        "reason": "",
+        "direct_operations": direct_operations,
+        "least_bytes": least_bytes,
+    }
+    limits = {"operations_per_second": 1e9, "bandwidths": [{"name": "memory", "bytes_per_second": 1e9}]}
+    return {"layers": [layer], "limits": limits}
+
+
+@pytest.mark.parametrize(
+    ("direct_operations", "least_bytes", "images", "is_left"),
+    [
+        # What is saved of an image is less than a call.
+        (1.00005e9, 1, 1, True),
+        (1.00005e9, 1, 8, False),
+        # A direct convolution reads filters once, too.
+        (0.5e9, 2e9, 1, False),
+        (0.5e9, 2e9, 8, True),
+    ],
+)
+def test_images_of_an_open_batch_count(
+    direct_operations: float, least_bytes: float, images: int, is_left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gain, "CALL_SECONDS", 1e-4)
+    decisions = _decisions(direct_operations, least_bytes)
+    reason = gain.reason_to_leave(decisions, torch.device("cpu"), torch.float32, images)
+    assert (reason is not None) == is_left
+
+
+def test_an_open_batch_is_expected_to_be_the_one_seen(
+    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = []
+
+    def record(decisions: Any, device: torch.device, type_: torch.dtype, images: int) -> str:
+        expected.append(images)
+        return "left"
+
+    monkeypatch.setattr(graph_compiler, "reason_to_leave", record)
+    model = torch.nn.Conv2d(3, 8, 3)
+    for dynamic, count in ((True, len(images)), (False, 1)):
+        torch._dynamo.reset()
+        with pytest.warns(FallbackWarning):
+            torch.compile(model, backend="winograd", dynamic=dynamic)(images).sum().backward()
+        assert expected and set(expected) == {count}
+        expected.clear()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from iree.winograd.torch_compile.division import (
 from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
 from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, graph_size
 from iree.winograd.torch_compile.fallback_warning import warn
-from iree.winograd.torch_compile.gain import reason_of_kernels, reason_to_leave
+from iree.winograd.torch_compile.gain import reason_of_kernels, reason_to_leave, traced_images
 from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_graph import KeptGraph, describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
@@ -442,7 +442,10 @@ def _reason_to_leave(compiler: PartCompiler, device: torch.device, measured: boo
     (convolution,) = (node for node in part.graph.graph.nodes if node.target in CONVOLUTIONS)
     try:
         compiled = CompiledPart(part, compiler, freezing=False)
-        if not measured or device.type != "cuda":
+        if device.type != "cuda":
+            images = traced_images(part.graph.graph)
+            return reason_to_leave(compiled.decisions, device, type_of(convolution), images)
+        if not measured:
             return reason_to_leave(compiled.decisions, device, type_of(convolution))
         if reason := reason_of_kernels(compiled.decisions):
             return reason
