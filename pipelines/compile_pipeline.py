@@ -20,6 +20,7 @@ from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.option import shared_values
 from iree.winograd.passes.infrastructure.registry import Pass
+from iree.winograd.passes.insert_to_pad import InsertToPad
 from iree.winograd.passes.join_slices import JoinSlices
 from iree.winograd.passes.merge_bounds import MergeBounds
 from iree.winograd.passes.merge_branches import MergeBranches
@@ -118,6 +119,7 @@ def compile_pipeline(
     return [
         FoldGlobals(),
         FoldOffsets(),
+        InsertToPad(),
         ExpectSizes(**shared_values(options, ExpectSizes)),
         AdmitShorts(),
         WidenHalf(),

@@ -68,7 +68,12 @@ FOR_GLOBALS = "winograd-fold-globals"
 """Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
 FOR_TORCH_TYPES = "winograd-note-signature"
 """Has work only for functions on the types of torch-mlir: `test/pipelines/note-signature.mlir`."""
-FOR_UNKNOWN_SIZES = ("winograd-expect-sizes", "winograd-fold-offsets", "winograd-select-pixels")
+FOR_UNKNOWN_SIZES = (
+    "winograd-expect-sizes",
+    "winograd-fold-offsets",
+    "winograd-insert-to-pad",
+    "winograd-select-pixels",
+)
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts", "winograd-separate-transpositions")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
