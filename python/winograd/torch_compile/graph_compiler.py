@@ -28,7 +28,7 @@ from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, co
 from iree.winograd.torch_compile.fallback_warning import warn
 from iree.winograd.torch_compile.gain import reason_of_kernels, reason_to_leave, traced_images
 from iree.winograd.torch_compile.in_place import write_in_place
-from iree.winograd.torch_compile.kept_graph import KeptGraph, describe, is_functional, kept_graph
+from iree.winograd.torch_compile.kept_graph import KeptGraph, are_plain, describe, is_functional, kept_graph
 from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from iree.winograd.torch_compile.measured_part import arguments_of, slower_reason
@@ -88,7 +88,8 @@ class _Inference:
     """What AOTAutograd calls with the functional graph that it makes of one for inference.
 
     `given` are the arguments that the model was called with, `key` is what the graph is kept by, if it is.
-    When AOTAutograd returns, `whole` is the program that the graph is, if it is one.
+    When AOTAutograd returns, `whole` is the program that the graph is, if it is one, and is kept or
+    `calls_whole`.
     """
 
     compiler: GraphCompiler
@@ -96,6 +97,7 @@ class _Inference:
     freezing: bool
     record: _Record
     key: str | None = None
+    calls_whole: bool = False
     whole: _WholeProgram | None = None
 
     def __call__(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
@@ -174,7 +176,9 @@ class GraphCompiler:
     def _compile_any_size(self, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
         """`graph` by programs for images of any size; None where these lack a kernel for a convolution."""
         graphs: list[ExplainedGraph] = []
-        inference = _Inference(self, inputs, self._settings.freezing, graphs.append)
+        inference = _Inference(
+            self, inputs, self._settings.freezing, graphs.append, calls_whole=are_plain(inputs)
+        )
         with warnings.catch_warnings():
             # Of what isn't used there is nothing to say.
             warnings.simplefilter("ignore")
@@ -185,7 +189,11 @@ class GraphCompiler:
             return None
         for explained in graphs:
             self._record(explained)
-        return compiled
+        whole = inference.whole
+        if whole is None:
+            return compiled
+        called = attempt(lambda: self._whole_graph(whole, inputs, lambda arguments: compiled))
+        return compiled if called is None else called
 
     def _compile_static(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, which torch traced before, in which sizes are now known."""
@@ -266,7 +274,8 @@ class GraphCompiler:
         When these change, it is what `compile_graph` makes of those that it is given.
         """
         kept, program = whole
-        signature = kept.signature(part_device(inputs[0].device, self._settings.target).torch)
+        device = next(each.device for each in inputs if isinstance(each, torch.Tensor))
+        signature = kept.signature(part_device(device, self._settings.target).torch)
         weights = {number: inputs[number] for number in kept.weights}
         return WholeGraph(callable_part(program, signature, kept.fixed), kept.outputs, weights, compile_graph)
 
@@ -302,26 +311,26 @@ class GraphCompiler:
             )
             function, programs = self._link(division, compiler, "inference", freezing, inference.record)
             kept = None
-            if key is not None:
+            if key is not None or inference.calls_whole:
                 kept = attempt(lambda: self._keep(key, division, compiler, weights, inference.given))
             whole = _WholeProgram(kept, programs[0]) if kept is not None and programs else None
             return function, whole
 
     def _keep(
         self,
-        key: str,
+        key: str | None,
         division: Division,
         compiler: PartCompiler,
         fixed: Mapping[str, torch.Tensor],
         given: Sequence[Any],
     ) -> KeptGraph | None:
-        """Have later processes find what became of a graph by its `key`, if it is one program."""
+        """What became of a graph, if it is one program, which later processes find by its `key`, if any."""
         metadata = TracingContext.get().fw_metadata
         if metadata is None or len(division.parts) != 1:
             return None
         structure = compiler.structure_key(division.parts[0].program.graph)
         kept = kept_graph(division, structure, metadata, fixed, given)
-        if kept is not None:
+        if kept is not None and key is not None:
             compiler.write_graph(key, kept)
         return kept
 

@@ -84,13 +84,20 @@ def describe(graph: GraphModule, inputs: Sequence[Any]) -> tuple[str, ...] | Non
 
     None where the text of nodes doesn't say what they compute, or where sizes or types are known only later.
     """
-    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+    if not are_plain(inputs):
         return None
-    tensors = [each for each in inputs if type(each) in _TENSORS]
+    tensors = [each for each in inputs if isinstance(each, torch.Tensor)]
     if len(tensors) != len(inputs) or not all(map(_is_plain, graph.graph.nodes)):
         return None
     state = (torch.get_default_dtype(), torch.are_deterministic_algorithms_enabled())
     return (*map(str, state), *(f"{tensor_type(each)} {_placement(each)}" for each in tensors))
+
+
+def are_plain(inputs: Sequence[Any]) -> bool:
+    """Whether a program takes `inputs` of a graph, tensors and sizes, as AOTAutograd would give them."""
+    if torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda"):
+        return False
+    return all(isinstance(each, torch.SymInt) or type(each) in _TENSORS for each in inputs)
 
 
 def _placement(tensor: torch.Tensor) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from iree.winograd.specializing.specialization import SpecialPrograms
 from iree.winograd.torch_compile import measured_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
+from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 
 _SECONDS = 600
@@ -219,3 +220,26 @@ def test_control_flow_stays_between_parts() -> None:
     function = compiled(model, cache=False, fallback="eager")
     (message,) = fallbacks(check, model, function, torch.randn(2, 3, 12, 12))
     assert message.startswith("left to eager: cond (")
+
+
+def test_a_graph_of_any_size_that_is_one_program_is_called_without_a_wrapper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until its weights change."""
+    called: list[WholeGraph] = []
+    call = WholeGraph.__call__
+
+    def note(whole: WholeGraph, *arguments: Any) -> Any:
+        called.append(whole)
+        return call(whole, *arguments)
+
+    monkeypatch.setattr(WholeGraph, "__call__", note)
+    model = Network()
+    function = compiled(model, dynamic=True, measured=False, cache=False)
+    for size in ((12, 14), (10, 16), (40, 9)):
+        check(model, function, torch.randn(2, 3, *size))
+    assert len(called) == 3 and len(set(map(id, called))) == 1
+    with torch.no_grad():
+        next(model.parameters()).mul_(2)
+    for size in ((12, 14), (10, 16)):
+        check(model, function, torch.randn(2, 3, *size))
