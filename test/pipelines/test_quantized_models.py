@@ -121,6 +121,31 @@ def test_operators_that_move_elements_take_16_bits() -> None:
     np.testing.assert_allclose(iree.winograd.load(program, threads=1)(numbers), expected, atol=1.01e-3)
 
 
+def test_operators_that_choose_elements_take_16_bits() -> None:
+    """The image is 1 x 2 x 3 x 4, of which pixels are repeated, then the largest of 2x2 are taken."""
+    model = moving_model(
+        helper.make_node("Unsqueeze", ["q", "first"], ["image"]),
+        helper.make_node("Resize", ["image", "", "scales"], ["larger"], mode="nearest"),
+        helper.make_node("Tile", ["larger", "twice"], ["tiled"]),
+        helper.make_node("Gather", ["tiled", "channels"], ["gathered"], axis=1),
+        helper.make_node("MaxPool", ["gathered"], ["moved"], kernel_shape=[2, 2], strides=[1, 2]),
+    )
+    constants = {
+        "first": np.array([0]),
+        "scales": np.array([1, 1, 2, 3], np.float32),
+        "twice": np.array([1, 1, 1, 2]),
+        "channels": np.array([1, 0, 1]),
+    }
+    model.graph.initializer.extend(numpy_helper.from_array(each, name) for name, each in constants.items())
+    numbers = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
+    rounded = np.rint(numbers / np.float32(1e-3)) * np.float32(1e-3)
+    larger = np.tile(rounded.repeat(2, axis=1).repeat(3, axis=2), (1, 1, 2))[[1, 0, 1]]
+    columns = np.maximum(larger[:, :, ::2], larger[:, :, 1::2])
+    expected = np.maximum(columns[:, :-1], columns[:, 1:])[np.newaxis]
+    program = iree.winograd.compile(iree.winograd.import_onnx(model), threads=1)
+    np.testing.assert_allclose(iree.winograd.load(program, threads=1)(numbers), expected, atol=1.01e-3)
+
+
 def test_what_computes_with_16_bits_is_named() -> None:
     model = moving_model(helper.make_node("Sign", ["q"], ["moved"], name="signs"))
     with pytest.raises(

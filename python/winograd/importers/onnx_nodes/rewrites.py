@@ -68,19 +68,29 @@ def rewrite(
 _MOVING = (
     "Concat",
     "DepthToSpace",
+    "Expand",
     "Flatten",
+    "Gather",
     "Identity",
+    "MaxPool",
     "Reshape",
     "Slice",
     "SpaceToDepth",
     "Split",
     "Squeeze",
+    "Tile",
     "Transpose",
     "Unsqueeze",
 )
-"""Operators that move elements of any type, the first operand's, of `Concat` all operands'."""
+"""Operators that move elements of any type, or choose among them, the first operand's, of `Concat` all
+operands'."""
 _READING = ("Cast", "DequantizeLinear", "Shape", "Size")
 """Operators that take f32 where the graph says another type."""
+
+
+def _is_nearest(rewriting: Rewriting) -> bool:
+    """Whether a node takes the element that is nearest to each position."""
+    return rewriting.node.op_type == "Resize" and rewriting.text("mode", "nearest") == "nearest"
 
 
 def _moved(rewriting: Rewriting, retyped: Collection[str]) -> set[str]:
@@ -92,7 +102,8 @@ def _moved(rewriting: Rewriting, retyped: Collection[str]) -> set[str]:
     if node.op_type in _READING or not any(name in retyped for name in node.input):
         return set()
     data = node.input if node.op_type == "Concat" else node.input[:1]
-    if node.op_type not in _MOVING or any(name not in retyped for name in data):
+    moves = node.op_type in _MOVING or _is_nearest(rewriting)
+    if not moves or any(name not in retyped for name in data):
         rewriting.refuse("integers of 16 bits")
     if any(map(rewriting.values.is_output, node.output)):
         rewriting.refuse("integers of 16 bits as results of the model")
