@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,36 @@ def working_threads_first() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(runtime, "get_device", open_patiently)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def operators_found_once() -> Iterator[None]:
+    """Torch looks through all of its operators for each model that is imported, a quarter of what importing a
+    small one takes: what it finds is the same as long as no others are registered."""
+    exporting = sys.modules.get("torch.export.exported_program")
+    find = getattr(exporting, "_collect_all_valid_cia_ops", None)
+    if find is None:
+        yield
+        return
+    import torch
+
+    known: tuple[object, Any] = None, None
+
+    def registered() -> tuple[object, ...]:
+        implicit = torch._C._dispatch_get_registrations_for_dispatch_key("CompositeImplicitAutograd")
+        return (*torch.ops._dir, *implicit)
+
+    def find_new() -> Any:
+        nonlocal known
+        if known[0] != registered():
+            found = find()
+            # Namespaces are among them when they were looked into.
+            known = registered(), found
+        return known[1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "_collect_all_valid_cia_ops", find_new)
         yield
 
 

@@ -221,7 +221,7 @@ def test_what_cannot_begin_in_time_is_left_out() -> None:
 
 
 def evaluate_locally(work: Batch, seconds: float = 300) -> dict[Implementation, Outcome]:
-    scheduler = LocalScheduler(2)
+    scheduler = LocalScheduler(1)
     try:
         ((_, outcomes),) = scheduler.evaluate([work], time.monotonic() + seconds)
     finally:
