@@ -26,6 +26,8 @@ class WeightGradientSource:
     """Whether the program is for any batch."""
     dynamic_size: bool = field(default=False, kw_only=True)
     """Whether it is for images of any size."""
+    static_width: bool = field(default=False, kw_only=True)
+    """Whether the last of these is known all the same."""
     element_type: str = field(default="f32", kw_only=True)
     """Of arguments and result; sums are of f32."""
 
@@ -142,7 +144,9 @@ class WeightGradientSource:
 
     def _stated(self, size: tuple[int, ...]) -> tuple[int | str, ...]:
         """A spatial size as the program's types have it."""
-        return ("?",) * self.rank if self.dynamic_size else size
+        if not self.dynamic_size:
+            return size
+        return (*("?",) * (self.rank - 1), size[-1] if self.static_width else "?")
 
     def _ordered(self, spatial: list, channels: list, batch: object = "n") -> list:
         return [batch, *spatial, *channels] if self.channels_last else [batch, *channels, *spatial]

@@ -38,6 +38,8 @@ class WeightGradientProgram:
     """Whether the program is for any batch; it runs with this one."""
     dynamic_size: bool = field(default=False, kw_only=True)
     """Whether it is for images of any size; it expects outputs of this one."""
+    static_width: bool = field(default=False, kw_only=True)
+    """Whether the last of these is known all the same."""
     element_type: str = field(default="f32", kw_only=True)
     """Of arguments and result."""
     schedule: Schedule | None = field(default=None, kw_only=True)
@@ -57,6 +59,7 @@ class WeightGradientProgram:
         layout = "" if self.channels_last else "-channels-first"
         layout += "-dynamic" if self.dynamic_batch else ""
         layout += "-any-size" if self.dynamic_size else ""
+        layout += "-of-a-width" if self.static_width else ""
         schedule = "" if self.schedule is None else f"-{_text(vars(self.schedule).values())}"
         return f"{'-'.join(parts)}-{self.outputs}-groups={self.groups}{layout}{schedule}"
 
@@ -76,6 +79,7 @@ class WeightGradientProgram:
             self.channels_last,
             dynamic_batch=self.dynamic_batch,
             dynamic_size=self.dynamic_size,
+            static_width=self.static_width,
             element_type=self.element_type,
         )
 
@@ -97,14 +101,22 @@ class WeightGradientProgram:
         """
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            compiled = iree.winograd.compile(
-                self.function("main"), size_hint=self.source.output_size, **options
-            )
+            hint = self.source.output_size[: -1 if self.static_width else None]
+            compiled = iree.winograd.compile(self.function("main"), size_hint=hint, **options)
         program = iree.winograd.load(compiled, threads=options.get("threads"))
         for batch in batches:
             for size in sizes:
                 for edge in ("start", "end"):
                     replace(self, size=size, batch=batch).expect_right(_guarded(program, edge))
+
+    def random_sizes(self, count: int) -> list[tuple[int, ...]]:
+        """At most so many, of which there are outputs: some below a tile, some larger than is expected."""
+        generator = np.random.default_rng(44)
+        most = 60 if len(self.size) < 3 else 12
+        drawn = [tuple(map(int, generator.integers(1, most, len(self.size)))) for _ in range(count)]
+        if self.static_width:
+            drawn = [(*size[:-1], self.size[-1]) for size in drawn]
+        return [each for each in drawn if min(replace(self, size=each).source.output_size) > 0]
 
     def expect_right(self, function: Callable[..., Any]) -> None:
         """The error of what the compiled program is called by has to be within the a-priori bound."""

@@ -17,6 +17,8 @@ from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import Dept
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.sized_shape import product as product_of_sizes
 from iree.winograd.pipelines.emission.vectors import multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
@@ -40,12 +42,15 @@ class DepthwiseWeightGradientKernel:
     one image: an element of the image is read once for all taps of the row, and a tap meets only the outputs
     for which it reads the image, so that nothing is padded. Blocks of pixels at the border have code of their
     own. Memory of the workgroup has the sums over its slice of the blocks, in their order. Where rows of taps
-    are too long to be written out, a loop takes one tap after the other.
+    are too long to be written out, or rows of outputs are known only at run time, a loop takes one tap after
+    the other.
     """
 
     shape: WeightGradientShape
     schedule: DepthwiseWeightGradientSchedule
     target: CpuTarget
+    sizes: Sizes | None = None
+    """Those that code is emitted for; None where what is expected of them is all that is asked."""
 
     @property
     def blocks(self) -> ChannelBlocks:
@@ -65,13 +70,16 @@ class DepthwiseWeightGradientKernel:
 
         `taps` is as `SliceSum` has it.
         """
+        replace(self, sizes=work.sizes)._emit_slice(work, image, gradients, taps)
+
+    def _emit_slice(self, work: Work, image: Buffer, gradients: Buffer, taps: Buffer) -> None:
         slice_, part = work.workgroup[:2]
         sums = self._cleared_sums(image.computed)
         if self.shape.spatial_rank == 1:
             image, gradients = (
                 replace(each, extents=(each.extents[0], 1, *each.extents[1:])) for each in (image, gradients)
             )
-        count = work.sizes.batch * self.blocks_per_image
+        count = work.sizes.batch * self._blocks_per_image
         own = ceildiv(count, self.schedule.slices)
         first = slice_ * own
         with loop((count - first).minimum(own).maximum(0), name="block") as step:
@@ -226,7 +234,7 @@ class DepthwiseWeightGradientKernel:
         for p, tap in product(range(count), range(taps.columns)):
             column = p * columns.step + tap * columns.dilation
             known = pixel.known
-            if known is None or 0 <= known * columns.step + column - columns.low < columns.size:
+            if known is None or columns.reads_inside(known * columns.step + column):
                 uses[column].append((p, tap))
         width, interleaved = self.schedule.vector_width, self.schedule.interleaved_sums
         with named("gradients"):
@@ -258,12 +266,14 @@ class DepthwiseWeightGradientKernel:
         nothing, nor do parts of the channels.
         """
         rows = self._dimensions[-2]
-        if taps.rows < self._rows_together or self.channel_parts > 1:
+        if not self.is_unrolled or taps.rows < self._rows_together or self.channel_parts > 1:
             return ()
-        row_number = taps.first_row // taps.rows * self._row_block + (output - block.first_row)
+        row_block = self._row_block.known
+        assert row_block is not None, "rows that are written out are of known length"
+        row_number = taps.first_row // taps.rows * row_block + (output - block.first_row)
         pixel_blocks = len(self._pixel_blocks)
-        number = block.vector * (rows.taps // taps.rows * self._row_block) + row_number
-        count = self.blocks.count * (rows.taps // taps.rows) * self._row_block * pixel_blocks
+        number = block.vector * (rows.taps // taps.rows * row_block) + row_number
+        count = self.blocks.count * (rows.taps // taps.rows) * row_block * pixel_blocks
         next_read = rows.read(block.end_row, Index(rows.taps - 1)) + (1 - rows.step)
 
         def stream(buffer: Buffer, row: Index, rows: int) -> _Stream:
@@ -274,8 +284,8 @@ class DepthwiseWeightGradientKernel:
             return _Stream(buffer, first, lines)
 
         return (
-            stream(image, next_read, self._row_block * rows.step),
-            stream(gradients, block.end_row, self._row_block),
+            stream(image, next_read, row_block * rows.step),
+            stream(gradients, block.end_row, row_block),
         )
 
     def _add_row_by_tap(self, row: _Row, tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
@@ -328,7 +338,12 @@ class DepthwiseWeightGradientKernel:
 
     @property
     def is_unrolled(self) -> bool:
-        """Whether rows of taps are short enough to be written out, and registers hold their sums."""
+        """Whether rows of taps are short enough to be written out, and registers hold their sums.
+
+        Those of outputs are of known length then: their first and last blocks have code of their own.
+        """
+        if self.shape.spatial_rank - 1 in self.shape.unknown_sizes:
+            return False
         codes = [count for start, count in self._pixel_blocks if not self._is_inside(start, count)]
         products = self._products_of_pixel
         registers = products * self.schedule.interleaved_sums + MIN_REGISTER_PIXELS + 1
@@ -359,11 +374,14 @@ class DepthwiseWeightGradientKernel:
     @cached_property
     def _dimensions(self) -> list[_Dimension]:
         """The spatial ones, two or more: a signal is an image of one row."""
+        shape = self.shape
+        expected = tuple(map(Index, shape.input_size)), tuple(map(Index, shape.output_size))
+        sized = SizedShape(shape, *expected) if self.sizes is None else SizedShape.of(shape, self.sizes)
         found = [
             _Dimension(*each)
             for each in zip(
-                self.shape.input_size,
-                self.shape.output_size,
+                sized.input_size,
+                sized.output_size,
                 self.shape.kernel_size,
                 self.shape.strides,
                 self.shape.dilations,
@@ -371,42 +389,51 @@ class DepthwiseWeightGradientKernel:
                 strict=True,
             )
         ]
-        return found if len(found) > 1 else [_Dimension(1, 1, 1, 1, 1, 0), *found]
+        return found if len(found) > 1 else [_Dimension(Index(1), Index(1), 1, 1, 1, 0), *found]
 
     @property
     def _pixel_blocks(self) -> list[tuple[int, int]]:
         """The first output of each block of a row, and how many it has: the last one may have fewer."""
-        pixels, outputs = self.schedule.register_pixels, self._dimensions[-1].outputs
+        pixels, outputs = self.schedule.register_pixels, self._dimensions[-1].outputs.known
+        assert outputs is not None
         return [(start, min(pixels, outputs - start)) for start in range(0, outputs, pixels)]
 
     def _is_inside(self, start: int, count: int) -> bool:
         """Whether a block of pixels is a whole one, all of whose outputs read elements that exist."""
         columns = self._dimensions[-1]
-        first = columns.read(Index(start), Index(0)).known
-        last = columns.read(Index(start + count - 1), Index(columns.taps - 1)).known
-        assert first is not None and last is not None
-        return count == self.schedule.register_pixels and first >= 0 and last < columns.size
+        first = start * columns.step
+        last = (start + count - 1) * columns.step + (columns.taps - 1) * columns.dilation
+        inside = columns.reads_inside(first) and columns.reads_inside(last)
+        return count == self.schedule.register_pixels and inside
 
     @property
     def channel_parts(self) -> int:
         return min(self.schedule.channel_splits, self.blocks.count)
 
     @property
-    def _row_block(self) -> int:
-        return self.schedule.pixel_block // self._dimensions[-1].outputs
+    def _row_block(self) -> Index:
+        """Rows of a block: one at least, however long."""
+        return (Index(self.schedule.pixel_block) // self._dimensions[-1].outputs.maximum(1)).maximum(1)
 
     @property
-    def _row_blocks(self) -> int:
-        return ceil_div(self._dimensions[-2].outputs, self._row_block)
+    def _row_blocks(self) -> Index:
+        return ceildiv(self._dimensions[-2].outputs, self._row_block)
 
     @property
-    def _outer_outputs(self) -> tuple[int, ...]:
+    def _outer_outputs(self) -> tuple[Index, ...]:
         """Outputs along the dimensions outside of rows."""
         return tuple(each.outputs for each in self._dimensions[:-2])
 
     @property
     def blocks_per_image(self) -> int:
-        return prod(self._outer_outputs) * self._row_blocks
+        """Of one of the expected size."""
+        known = replace(self, sizes=None)._blocks_per_image.known
+        assert known is not None
+        return known
+
+    @property
+    def _blocks_per_image(self) -> Index:
+        return product_of_sizes(self._outer_outputs) * self._row_blocks
 
     @property
     def _sums_of_tap(self) -> int:
@@ -422,9 +449,9 @@ class DepthwiseWeightGradientKernel:
 class _Dimension:
     """A spatial dimension of the convolution."""
 
-    size: int
+    size: Index
     """Of the image, without padding."""
-    outputs: int
+    outputs: Index
     taps: int
     step: int
     dilation: int
@@ -435,11 +462,16 @@ class _Dimension:
         """Where a tap reads for an output: within `size`, or in the padding."""
         return output * self.step + tap * self.dilation - self.low
 
+    def reads_inside(self, place: int) -> bool:
+        """Whether what is read there, padding counted, exists in an image of known size."""
+        assert self.size.known is not None
+        return 0 <= place - self.low < self.size.known
+
     def outputs_inside(self, tap: Index) -> tuple[Index, Index]:
         """The first output for which a tap reads the image, and the end of these; they may be none."""
         before = tap * self.dilation
         first = ceildiv((Index(self.low) - before).maximum(0), self.step)
-        end = ceildiv((Index(self.size + self.low) - before).maximum(0), self.step)
+        end = ceildiv((self.size + self.low - before).maximum(0), self.step)
         return first, end.minimum(self.outputs)
 
 

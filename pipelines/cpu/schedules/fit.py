@@ -132,11 +132,7 @@ def depthwise_weight_gradient_misfit(
     schedule: DepthwiseWeightGradientSchedule, shape: ConvolutionShape, target: CpuTarget
 ) -> Reason | None:
     """The same of the kernel of depthwise ones."""
-    return (
-        types_misfit(shape)
-        or _sizes_misfit(shape)
-        or _depthwise_weight_gradient_misfit(schedule, shape, target)
-    )
+    return types_misfit(shape) or _depthwise_weight_gradient_misfit(schedule, shape, target)
 
 
 def types_misfit(problem: ConvolutionProblem) -> Reason | None:

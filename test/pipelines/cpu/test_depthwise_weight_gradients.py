@@ -8,7 +8,7 @@ import pytest
 from convolution_program import check_together
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
-from wide import batches
+from wide import batches, wide
 
 
 def depthwise(
@@ -67,6 +67,24 @@ OTHERS = [
     depthwise((9, 8), (3, 3), 24, padding=(1, 1), batch=5, dynamic_batch=True),
     depthwise((11, 8), (3, 3), 22, padding=(1, 1), batch=3, dynamic_batch=True, schedule=SLICED),
 ]
+OPEN = depthwise((28, 28), (3, 3), 20, padding=(1, 1), dynamic_size=True)
+OPEN_SIZES = [
+    replace(OPEN, strides=(2, 2), channels_last=False, dynamic_batch=True),
+    *wide(
+        [
+            OPEN,
+            replace(OPEN, static_width=True, dynamic_batch=True),
+            replace(OPEN, size=(11, 8), static_width=True, schedule=SLICED),
+            replace(OPEN, size=(11, 8), schedule=SLICED, dynamic_batch=True),
+            replace(OPEN, kernel=(5, 3), strides=(1, 2), dilations=(2, 3), padding=(4, 3)),
+            replace(OPEN, groups=6, channels=2, outputs=4),
+            replace(OPEN, kernel=(3, 37), padding=(1, 18)),
+            depthwise((40,), (9,), 20, padding=(4,), strides=(2,), dynamic_size=True),
+            depthwise((5, 6, 7), (3, 3, 3), 18, padding=(1, 1, 1), strides=(1, 2, 1), dynamic_size=True),
+        ]
+    ),
+]
+"""Programs for images of any size; rows and columns are left of strides."""
 ALL = [*CHANNELS, *WINDOWS, *LONG_ROWS, *RANKS, *GROUPS, *SLICES, *OTHERS]
 SAMPLE = [
     CHANNELS[0],
@@ -94,3 +112,9 @@ def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
 
 def test_workgroups_run_in_parallel() -> None:
     check_together(SLICES[:1], devices=["local-task"])
+
+
+@pytest.mark.parametrize("program", OPEN_SIZES, ids=str)
+def test_agrees_with_float64_at_sizes_known_at_run_time(program: WeightGradientProgram) -> None:
+    batches = (1, 3) if program.dynamic_batch else (program.batch,)
+    program.check_sizes(program.random_sizes(8), batches, threads=2 if program.dynamic_batch else 1)
