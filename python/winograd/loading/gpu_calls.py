@@ -29,7 +29,7 @@ class GpuCalls:
     """Calls of the function `name` on a device of this `uri`, on arrays some of which are on a GPU.
 
     They are launched on torch's current stream, and return tensors of torch's there at once. What has no list
-    of launches, as where sizes are known only in a call, is copied to the host and called there: `on_host`.
+    of launches is copied to the host and called there: `on_host`.
     """
 
     def __init__(
@@ -61,10 +61,11 @@ class GpuCalls:
     def _launched_function(
         self, launchable: Launchable | OpenLaunchable | None, read_only: frozenset[int]
     ) -> Callable[..., Any] | None:
-        if not isinstance(launchable, Launchable) or self._signature is None or self._index is None:
+        if launchable is None or self._signature is None or self._index is None:
             return None
         import torch
-        from iree.winograd.loading.launched_function import TYPES, Argument, LaunchedFunction
+        from iree.winograd.loading.launched_function import TYPES, Argument
+        from iree.winograd.loading.open_launched_function import launched_function
 
         types = {each.element_type for each in (*self._signature.inputs, *self._signature.outputs)}
         if not types <= TYPES.keys():
@@ -74,13 +75,14 @@ class GpuCalls:
         ]
         orders = [None] * len(self._signature.outputs)
         try:
-            return LaunchedFunction(
+            return launched_function(
                 cuda_driver(),
                 launchable,
                 arguments,
                 orders,
                 torch.device("cuda", self._index),
                 lambda reason: self._by_host,
+                self._by_host,
             )
         except (CudaError, OSError):
             return None

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from iree.winograd.cuda.driver import CudaDriver
 from iree.winograd.cuda.launch_graph import LoadedKernels
-from iree.winograd.loading.launchable import OpenLaunchable
+from iree.winograd.loading.launchable import Launchable, OpenLaunchable
 from iree.winograd.loading.launched_function import Argument, LaunchedFunction, Order
 
 _MOST_SHAPES = 32
@@ -78,3 +78,18 @@ class OpenLaunchedFunction:
             self._fail,
             self._loaded,
         )
+
+
+def launched_function(
+    driver: CudaDriver,
+    launchable: Launchable | OpenLaunchable,
+    arguments: Sequence[Argument],
+    result_orders: Sequence[Order | None],
+    device: torch.device,
+    fail: Callable[[str], Callable[..., Any]],
+    one_by_one: Callable[..., Any],
+) -> LaunchedFunction | OpenLaunchedFunction:
+    """The function of `launchable`, of one size or of any. Raises OSError where its program is gone."""
+    if isinstance(launchable, OpenLaunchable):
+        return OpenLaunchedFunction(driver, launchable, arguments, result_orders, device, fail, one_by_one)
+    return LaunchedFunction(driver, launchable, arguments, result_orders, device, fail)

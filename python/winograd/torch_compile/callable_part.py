@@ -7,8 +7,8 @@ from typing import Any
 
 from iree.winograd.cuda.driver import CudaError, cuda_driver
 from iree.winograd.loading.launchable import Launchable, OpenLaunchable
-from iree.winograd.loading.launched_function import TYPES, Argument, LaunchedFunction
-from iree.winograd.loading.open_launched_function import OpenLaunchedFunction
+from iree.winograd.loading.launched_function import TYPES, Argument
+from iree.winograd.loading.open_launched_function import launched_function
 from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.pipelines.problems.launches import ResultPlace
 from iree.winograd.torch_compile.fallback_warning import warn_once
@@ -42,10 +42,15 @@ def callable_part(
         return loaded
 
     try:
-        driver, results, device = cuda_driver(), signature.results, signature.device
-        if isinstance(launchable, OpenLaunchable):
-            return OpenLaunchedFunction(driver, launchable, arguments, results, device, one_by_one, loaded)
-        return LaunchedFunction(driver, launchable, arguments, results, device, one_by_one)
+        return launched_function(
+            cuda_driver(),
+            launchable,
+            arguments,
+            signature.results,
+            signature.device,
+            one_by_one,
+            loaded,
+        )
     except (CudaError, OSError) as error:
         return one_by_one(str(error))
 

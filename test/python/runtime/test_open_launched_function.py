@@ -10,10 +10,13 @@ import pytest
 import torch
 from iree.winograd.cuda.driver import CudaDriver
 from iree.winograd.cuda.executable import kernels
-from iree.winograd.loading import open_launched_function
+from iree.winograd.errors import CallError
+from iree.winograd.loading import gpu_calls, open_launched_function
+from iree.winograd.loading.gpu_calls import GpuCalls
 from iree.winograd.loading.launchable import OpenLaunchable
 from iree.winograd.loading.launched_function import Argument, Order
 from iree.winograd.loading.open_launched_function import OpenLaunchedFunction
+from iree.winograd.loading.signatures import FunctionSignature, TensorSignature
 from iree.winograd.pipelines.problems.launches import Launch, LaunchList, Memory, Place, ResultPlace
 from iree.winograd.pipelines.problems.open_launches import CONSTANT, SIZE, OpenLaunches, Step
 
@@ -134,3 +137,30 @@ def test_kernels_that_cant_be_loaded_are_left_to_the_program(make_function: Make
     host.failing = "cuModuleLoadData"
     function, ones = make_function(), torch.ones(4, 4)
     assert function(ones, ones) == function(ones, ones) == "one by one"
+
+
+def test_calls_on_a_gpu_are_launched_at_each_size(
+    host: HostDriver, binaries: Sequence[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of a loaded program; arguments of other shapes are refused."""
+    (kernel,) = host.kernels
+    given = SimpleNamespace(executables=lambda: binaries, constants=lambda: ())
+    matrix = TensorSignature((None, None), "f32")
+    matrices = [tuple(torch.randn(2, *size)) for size in ((4, 4), (12, 1), (4, 4))]
+    here = torch.empty(0).device
+    with monkeypatch.context() as patched:
+        patched.setattr(gpu_calls, "cuda_driver", lambda: CudaDriver(host))
+        patched.setattr(torch, "device", lambda *_: here)
+        calls = GpuCalls(
+            "main",
+            "cuda://0",
+            FunctionSignature((matrix, matrix), (matrix,)),
+            OpenLaunchable(given, launches_of(kernel)),  # type: ignore[arg-type]
+            frozenset((0, 1)),
+            lambda *arguments: pytest.fail("called on the host"),
+        )
+        sums = [calls(each) for each in matrices]
+        with pytest.raises(CallError, match="argument 1 of main must be"):
+            calls([torch.ones(4, 4), torch.ones(4)])
+    for total, (first, second) in zip(sums, matrices, strict=True):
+        torch.testing.assert_close(total, first + second, rtol=0, atol=0)
