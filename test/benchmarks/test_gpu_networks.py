@@ -111,8 +111,11 @@ def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
 
 def test_a_program_for_all_sizes_may_be_beside_those_of_one_alone() -> None:
     sizes = {"8x9": {"open": {"milliseconds": 2.0, "error": 1e-6}, "static": {"milliseconds": 1.0}}}
-    records = {"net": {"sizes": sizes}, "slow": {"failure": "took more than 80 s to compile"}}
+    untimed = {"sizes": {"8x9": {"open": {"error": 1e-6}, "static": {"error": 1e-6}}}}
+    slow = {"failure": "took more than 80 s to compile"}
+    records = {"net": {"sizes": sizes}, "untimed": untimed, "slow": slow}
     lines = open_sizes([{gpu_open_sizes.TITLE: records}])
     assert lines[0] == "| network | size | any size, ms | that size | over that size | our error |"
     assert lines[2] == "| net | 8x9 | 2.00 | 1.00 | 0.50 | 1.0e-06 |"
+    assert len([line for line in lines if line.startswith("|")]) == 3
     assert lines[-1].endswith("slow: took more than 80 s to compile.") and "Inductor" not in lines[-1]
