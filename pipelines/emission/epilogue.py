@@ -188,7 +188,7 @@ def emit_body(
             number = number_of(ir.VectorType(operands[0].type).element_type, known)
             functions = number.functions(fused_multiply_add)
         if operation.name in functions:
-            emitted = [functions[operation.name](operands[0], kept_digits(operation.results[0]))]
+            emitted = [functions[operation.name](*operands, kept_digits(operation.results[0]))]
         elif functions and _is_reciprocal(operation):
             emitted = [number.reciprocal(operands[1], kept_digits(operation.results[0]))]
         else:

@@ -10,8 +10,8 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.emission.vectors import constant_like
 
-Function = Callable[[ir.Value, int], ir.Value]
-"""Of a vector, and the digits that are kept of results."""
+Function = Callable[..., ir.Value]
+"""Of vectors, an operand each, and the digits that are kept of results."""
 
 
 @dataclass(frozen=True)

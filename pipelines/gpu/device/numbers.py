@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from iree.winograd.dialect.bindings import ir, llvm
 from iree.winograd.pipelines.emission.functions import error_function, exponential
@@ -22,7 +21,7 @@ class DeviceSinglePrecision(Number):
     """
 
     def functions(self, fused_multiply_add: bool) -> Mapping[str, Function]:
-        return {"math.erf": partial(error_function, fused=fused_multiply_add)}
+        return {"math.erf": lambda value, digits: error_function(value, fused_multiply_add)}
 
 
 class CudaSinglePrecision(Number):
@@ -34,9 +33,9 @@ class CudaSinglePrecision(Number):
 
     def functions(self, fused_multiply_add: bool) -> Mapping[str, Function]:
         return {
-            "math.exp": partial(exponential, fused=fused_multiply_add),
-            "math.erf": partial(error_function, fused=fused_multiply_add, divide=quotient),
-            "arith.divf": quotient,
+            "math.exp": lambda value, digits: exponential(value, fused_multiply_add, digits=digits),
+            "math.erf": lambda value, digits: error_function(value, fused_multiply_add, quotient),
+            "arith.divf": lambda dividend, divisor, digits: quotient(dividend, divisor),
         }
 
 
