@@ -79,6 +79,10 @@ class SearchSpace(Hashable, Protocol):
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """What `shape` takes beyond the prediction where a batch's images come from beyond the caches."""
 
+    @property
+    def filter_byte_price(self) -> float:
+        """Seconds that a layer may take longer for each byte that its filters take less, by default."""
+
     def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the target's kernels don't compute `shape` by `schedule`; None where they do."""
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import is_padded_with_infinity
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .candidates import convolution_shape
@@ -47,8 +47,8 @@ class Chooser:
     """Whether decisions have all candidates, rather than those that the choice is among."""
     precision: Precision = "as-written"
     layer_precisions: tuple[str, ...] = ()
-    filter_memory_price: float = 0.0
-    """In microseconds for a MiB."""
+    filter_memory_price: float | None = None
+    """Microseconds for a MiB; None is the target's, for filters that are stored and images of known size."""
 
     def decide(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         """What is to become of `layer`. `ignore` is told which measurements of it don't count, and why.
@@ -110,9 +110,9 @@ class Chooser:
     ) -> tuple[Candidate, str]:
         """As `choose_suiting`; where memory has a price, one whose smaller filters are worth its time."""
         chosen, reason = choose_suiting(problem, self.space, accurate)
-        if not self.filter_memory_price or chosen.implementation.is_left_to_iree:
+        price = self.byte_price(problem)
+        if not price or chosen.implementation.is_left_to_iree:
             return chosen, reason
-        price = 1e-6 * self.filter_memory_price / 2**20
 
         def spent(candidate: Candidate) -> float:
             return candidate.predicted_seconds + price * _filter_bytes(problem, candidate)
@@ -121,9 +121,18 @@ class Chooser:
         saved = _filter_bytes(problem, chosen) - _filter_bytes(problem, cheapest)
         if saved <= 0:
             return chosen, reason
+        longer = cheapest.predicted_seconds - chosen.predicted_seconds
         return cheapest, (
-            f"its filters take {saved / 2**20:.1f} MiB less than those of {chosen.implementation.algorithm}"
+            f"its filters take {saved / 2**20:.1f} MiB less than those of {chosen.implementation.algorithm}, "
+            f"at {1e6 * longer:+.1f} us of predicted time"
         )
+
+    def byte_price(self, problem: ConvolutionProblem) -> float:
+        """Seconds that a byte of transformed filters is worth."""
+        if self.filter_memory_price is not None:
+            return 1e-6 * self.filter_memory_price / 2**20
+        is_stored = not (problem.runtime_filter or isinstance(problem, WeightGradientProblem))
+        return self.space.filter_byte_price if is_stored and not problem.unknown_sizes else 0.0
 
     def leave(
         self,
@@ -170,7 +179,7 @@ class Chooser:
         precision: Precision,
     ) -> tuple[Candidate, ...]:
         """Those of `_all_candidates` that multiply what the precision lets them."""
-        keeps_all = self.keeps_all or precision != "as-written" or self.filter_memory_price > 0
+        keeps_all = self.keeps_all or precision != "as-written"
         found = replace(self, keeps_all=keeps_all)._all_candidates(problem, limit, ignore)
         return tuple(each for each in found if each.multiplies_as(precision))
 
@@ -183,7 +192,7 @@ class Chooser:
         code is among them where it was measured, or there is a model of it.
         """
         if self.database is None and not self.keeps_all:
-            return predict_fastest(problem, self.space, limit, self.output_tile)
+            return predict_fastest(problem, self.space, limit, self.output_tile, self.byte_price(problem))
         predicted = predict(problem, self.space, self.output_tile)
         if self.database is None:
             return predicted

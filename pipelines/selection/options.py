@@ -79,10 +79,11 @@ class WinogradOptions:
         flag="iree-winograd-max-relative-error",
         accepts=is_positive,
     )
-    filter_memory_price: float = option(
-        0.0,
+    filter_memory_price: float | None = option(
+        None,
         "a number of at least 0",
         "microseconds that a layer may take longer for each MiB that its filters take less",
+        auto="0.6 of what a CPU takes to read one from memory, 0 on a GPU",
         flag="iree-winograd-filter-memory-price",
         accepts=lambda price: 0 <= price < inf,
     )

@@ -61,24 +61,32 @@ def predict(
 
 @cache
 def predict_fastest(
-    problem: ConvolutionProblem, space: SearchSpace, limit: float | None, output_tile: int | None = None
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    limit: float | None,
+    output_tile: int | None = None,
+    byte_price: float = 0.0,
 ) -> tuple[Candidate, ...]:
     """Those of `predict` that a choice is among, within a limit of the error; nothing is known of others.
 
     Algorithms aren't looked at that take longer than one as accurate as asked for, by more than any choice
-    gives for accuracy, whatever their schedule: most of them.
+    gives for accuracy or for the memory of filters, of which a byte is worth `byte_price` seconds, whatever
+    their schedule: most of them.
     """
     tolerance = UNKNOWN_SIZE_TOLERANCE if problem.unknown_sizes else TIME_TOLERANCE
     algorithms = list(predicted_algorithms(problem, output_tile))
-    least = {each: space.least_seconds(convolution_shape(problem, each)) for each in algorithms}
+    shapes = {each: convolution_shape(problem, each) for each in algorithms}
+    least = {each: space.least_seconds(shape) for each, shape in shapes.items()}
+    price = {each: byte_price * shape.filter_bytes for each, shape in shapes.items()}
     found: dict[Algorithm, list[Candidate]] = {}
-    enough = inf
+    enough = enough_spent = inf
     for algorithm in sorted(algorithms, key=least.__getitem__):
-        if least[algorithm] > enough:
-            break
+        if least[algorithm] > enough and least[algorithm] + price[algorithm] >= enough_spent:
+            continue
         found[algorithm] = _candidates(problem, space, algorithm)
-        accurate = (each.predicted_seconds for each in found[algorithm] if each.keeps(limit))
-        enough = min(enough, (1 + tolerance) * next(accurate, inf))
+        accurate = next((each.predicted_seconds for each in found[algorithm] if each.keeps(limit)), inf)
+        enough = min(enough, (1 + tolerance) * accurate)
+        enough_spent = min(enough_spent, accurate + price[algorithm])
     ours = [each for algorithm in algorithms for each in found.get(algorithm, ())]
     return (*ours, *_iree_candidates(problem, space))
 

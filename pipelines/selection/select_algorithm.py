@@ -46,7 +46,8 @@ class SelectAlgorithm:
     gets the output tile and part size, possibly different per dimension, that are predicted to take least
     time on the module's target among those whose predicted error is small, and the schedule of the kernels
     that this is predicted for; output tile 1 is the direct convolution. Where a tuning database holds
-    measurements of it, it gets the fastest of these instead.
+    measurements of it, it gets the fastest of these instead. A byte of constant filters is worth a part of
+    the time that reading it takes on a CPU, where other processes read, too.
 
     A product of rows and a matrix known in advance, a fully connected layer, gets that of the 1x1 convolution
     that it is. For a few rows its time is that of reading the matrix, which the direct kernel finds packed in
@@ -69,7 +70,7 @@ class SelectAlgorithm:
     precision: Precision = same_option(WinogradOptions, "precision")
     layer_precisions: tuple[str, ...] = same_option(WinogradOptions, "layer_precisions")
     max_relative_error: float | None = same_option(WinogradOptions, "max_relative_error")
-    filter_memory_price: float = same_option(WinogradOptions, "filter_memory_price")
+    filter_memory_price: float | None = same_option(WinogradOptions, "filter_memory_price")
     threads: int = same_option(WinogradOptions, "threads", default=1)
     machine: str | None = same_option(WinogradOptions, "machine")
     """None is the target's default."""

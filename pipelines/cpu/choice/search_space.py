@@ -19,8 +19,9 @@ from .cost_model import least_seconds
 from .default_schedule import default_schedules, fastest_by_kernel
 from .iree_cost import iree_matmul_seconds
 from .kernel_choices import KERNEL_CHOICES, stage_seconds
-from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
+from .rates import BUSY_READING, FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
+from .workers import Workers
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,11 @@ class CpuSearchSpace:
         if moved <= NEAR_IMAGES_L2_CACHES * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
+
+    @property
+    def filter_byte_price(self) -> float:
+        """What reading a byte takes longer where other processes read memory, too."""
+        return BUSY_READING / Workers(self.machine, self.threads, self.threads).memory_bandwidth
 
     def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""

@@ -148,6 +148,11 @@ class GpuSearchSpace:
         """Nothing: predictions count bytes from memory, where images are."""
         return 0.0
 
+    @property
+    def filter_byte_price(self) -> float:
+        """None: a GPU's memory is read by its own program."""
+        return 0.0
+
     def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. for lack of memory, or None."""
         return kernel_misfit(shape, self.target, schedule)

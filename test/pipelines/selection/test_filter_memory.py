@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.candidates import convolution_shape
+from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import error_limit
@@ -13,9 +16,12 @@ from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 PRICES = (0.0, 20.0, 100.0, 1e3, 1e6)
 LAYERS = """
 func.func @layers(
-    %a: tensor<1x9x9x512xf32>, %wa: tensor<3x3x512x512xf32>, %ya: tensor<1x7x7x512xf32>,
-    %b: tensor<1x58x58x64xf32>, %wb: tensor<3x3x64x64xf32>, %yb: tensor<1x56x56x64xf32>,
-    %c: tensor<1x29x29x128xf32>, %wc: tensor<3x3x128x256xf32>, %yc: tensor<1x14x14x256xf32>) {
+    %a: tensor<1x9x9x512xf32>, %ya: tensor<1x7x7x512xf32>,
+    %b: tensor<1x58x58x64xf32>, %yb: tensor<1x56x56x64xf32>,
+    %c: tensor<1x29x29x128xf32>, %yc: tensor<1x14x14x256xf32>) {
+  %wa = arith.constant dense<1.0> : tensor<3x3x512x512xf32>
+  %wb = arith.constant dense<1.0> : tensor<3x3x64x64xf32>
+  %wc = arith.constant dense<1.0> : tensor<3x3x128x256xf32>
   %0 = linalg.conv_2d_nhwc_hwcf ins(%a, %wa : tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>)
     outs(%ya : tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
   %1 = linalg.conv_2d_nhwc_hwcf ins(%b, %wb : tensor<1x58x58x64xf32>, tensor<3x3x64x64xf32>)
@@ -28,12 +34,13 @@ func.func @layers(
 """
 
 
-def decisions(price: float) -> list[Decision]:
+def decisions(price: float | None, *, keeps_all: bool = True) -> list[Decision]:
     context, found = ir.Context(), list[Decision]()
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
         module = ir.Module.parse(LAYERS)
-        SelectAlgorithm(filter_memory_price=price, observe=found.append).run(module.operation)
+        select = SelectAlgorithm(filter_memory_price=price, observe=found.append, keeps_all=keeps_all)
+        select.run(module.operation)
     assert len(found) == LAYERS.count("linalg.conv")
     return found
 
@@ -67,6 +74,34 @@ def test_errors_stay_within_the_limit() -> None:
             assert decision.problem is not None
             limit = error_limit(decision.problem, decision.space, None, output_tile=None)
             assert chosen(decision).keeps(limit)
+
+
+@pytest.mark.parametrize("price", [*PRICES, None])
+def test_the_choice_is_among_those_that_are_looked_at(price: float | None) -> None:
+    """Most algorithms aren't predicted unless a report has them."""
+    of_all, of_few = decisions(price), decisions(price, keeps_all=False)
+    assert sum(len(each.candidates) for each in of_few) < sum(len(each.candidates) for each in of_all)
+    for all_known, few_known in zip(of_all, of_few, strict=True):
+        assert chosen(few_known).implementation == chosen(all_known).implementation
+
+
+def test_the_default_is_a_part_of_reading_memory() -> None:
+    by_default = decisions(None)
+    space = by_default[0].space
+    assert 0 < space.filter_byte_price < 1 / space.limits.bandwidths[-1].bytes_per_second
+    given = decisions(1e6 * 2**20 * space.filter_byte_price)
+    for own, same in zip(by_default, given, strict=True):
+        assert chosen(own).implementation == chosen(same).implementation
+
+
+def test_images_of_unknown_sizes_cost_no_memory_by_default() -> None:
+    """A choice that is as fast at the expected size may not be at others."""
+    decision = decisions(None)[0]
+    assert decision.problem is not None
+    chooser = Chooser(decision.space, None, None, (), (), None)
+    assert chooser.byte_price(decision.problem) > 0
+    for others in ({"unknown_sizes": (0, 1)}, {"runtime_filter": True}):
+        assert chooser.byte_price(replace(decision.problem, **others)) == 0
 
 
 @pytest.mark.parametrize("price", [-1.0, float("inf")])
