@@ -41,9 +41,9 @@ class DepthwiseWeightGradientKernel:
     Registers hold the sums of one vector of channels by one row of taps, over a block of rows of outputs of
     one image: an element of the image is read once for all taps of the row, and a tap meets only the outputs
     for which it reads the image, so that nothing is padded. Blocks of pixels at the border have code of their
-    own. Memory of the workgroup has the sums over its slice of the blocks, in their order. Where rows of taps
-    are too long to be written out, or rows of outputs are known only at run time, a loop takes one tap after
-    the other.
+    own; of rows known only at run time pixels at the border are taken one by one. Memory of the workgroup has
+    the sums over its slice of the blocks, in their order. Where rows of taps are too long to be written out,
+    a loop takes one tap after the other.
     """
 
     shape: WeightGradientShape
@@ -200,35 +200,86 @@ class DepthwiseWeightGradientKernel:
         """Adds the products of a row of outputs with a block of taps."""
         if not self.is_unrolled:
             return self._add_row_by_tap(row, taps.first_column, sums)
+        if self._has_unknown_rows:
+            return self._add_row_of_unknown(row, taps, sums)
         pixels = self.schedule.register_pixels
         starts = self._pixel_blocks
         inside = [number for number, (start, count) in enumerate(starts) if self._is_inside(start, count)]
         first, end = (inside[0], inside[-1] + 1) if inside else (len(starts), len(starts))
         for start, count in starts[:first]:
-            sums = self._add_pixels(row, taps, Index(start // pixels), count, sums)
+            sums = self._add_pixel_block(row, taps, Index(start // pixels), count, sums)
         if first < end:
             sums = loop_carried(
                 end - first,
                 1,
                 sums,
-                lambda step, values: self._add_pixels(row, taps, step + first, pixels, values),
+                lambda step, values: self._add_pixel_block(row, taps, step + first, pixels, values),
                 "pixel_block",
             )
         for start, count in starts[end:]:
-            sums = self._add_pixels(row, taps, Index(start // pixels), count, sums)
+            sums = self._add_pixel_block(row, taps, Index(start // pixels), count, sums)
         return sums
 
-    def _add_pixels(
+    def _add_row_of_unknown(self, row: _Row, taps: _Taps, sums: list[ir.Value]) -> list[ir.Value]:
+        """The same of a row of a length known only at run time: what reads inside of the image in blocks."""
+        columns, pixels = self._dimensions[-1], self.schedule.register_pixels
+        first = columns.outputs_inside(Index(0))[0].minimum(columns.outputs)
+        end = columns.outputs_inside(Index(columns.taps - 1))[1].maximum(first)
+        blocks = (end - first) // pixels
+        rest = first + blocks * pixels
+
+        def add_block(step: Index, values: list[ir.Value]) -> list[ir.Value]:
+            return self._add_pixels(row, taps, first + step * pixels, pixels, values)
+
+        def add_pixel(step: Index, values: list[ir.Value]) -> list[ir.Value]:
+            return self._add_pixels(row, taps, rest + step, 1, values)
+
+        sums = self._add_border(row, taps, Index(0), first, sums)
+        sums = loop_carried(blocks, 1, sums, add_block, "pixel_block")
+        sums = loop_carried(end - rest, 1, sums, add_pixel, "pixel")
+        return self._add_border(row, taps, end, columns.outputs, sums)
+
+    def _add_border(
+        self, row: _Row, taps: _Taps, first: Index, end: Index, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Adds the products of outputs with those taps of whole rows that read the image, one by one."""
+        (rows, columns), inputs = self._dimensions[-2:], self.shape.group_inputs
+        width, interleaved = self.schedule.vector_width, self.schedule.interleaved_sums
+
+        def add(step: Index, values: list[ir.Value]) -> list[ir.Value]:
+            pixel, values = first + step, list(values)
+            gradient = row.gradients.load(row.gradients.offset([]) + pixel * row.gradients.stride(-2), width)
+            for tap, tap_row in product(range(taps.columns), range(taps.rows)):
+                column = pixel * columns.step + tap * columns.dilation
+                exists = (column - columns.low).within(columns.size)
+                distance = column * row.image.stride(-2) + tap_row * rows.dilation * row.image.stride(-3)
+                elements = row.image.load(row.image.offset([]) + distance, self._input_lanes, exists)
+                for c in range(inputs):
+                    number = ((tap_row * taps.columns + tap) * inputs + c) * interleaved
+                    added = self._multiply_add(self._spread(elements, c), gradient, values[number])
+                    # A gradient that is infinite times an element that isn't there is none.
+                    values[number] = arith.select(exists.value, added, values[number])
+            return values
+
+        return loop_carried(end - first, 1, sums, add, "border")
+
+    def _add_pixel_block(
         self, row: _Row, taps: _Taps, block: Index, count: int, sums: list[ir.Value]
     ) -> list[ir.Value]:
-        """Adds the products of a block of `count` outputs of a row with whole rows of taps.
-
-        Of a block that is known while the kernel is built only those with elements of the image.
-        """
+        """Adds the products of a block of pixels, and fetches what the next block of rows has for it."""
         pixel = block * self.schedule.register_pixels
         with named("next_block"):
             for stream in row.next_block:
                 stream.prefetch(block)
+        return self._add_pixels(row, taps, pixel, count, sums)
+
+    def _add_pixels(
+        self, row: _Row, taps: _Taps, pixel: Index, count: int, sums: list[ir.Value]
+    ) -> list[ir.Value]:
+        """Adds the products of `count` outputs of a row with whole rows of taps.
+
+        Of outputs that are known while the kernel is built only those with elements of the image.
+        """
         (rows, columns), inputs = self._dimensions[-2:], self.shape.group_inputs
         uses: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for p, tap in product(range(count), range(taps.columns)):
@@ -266,10 +317,9 @@ class DepthwiseWeightGradientKernel:
         nothing, nor do parts of the channels.
         """
         rows = self._dimensions[-2]
-        if not self.is_unrolled or taps.rows < self._rows_together or self.channel_parts > 1:
-            return ()
         row_block = self._row_block.known
-        assert row_block is not None, "rows that are written out are of known length"
+        if row_block is None or taps.rows < self._rows_together or self.channel_parts > 1:
+            return ()
         row_number = taps.first_row // taps.rows * row_block + (output - block.first_row)
         pixel_blocks = len(self._pixel_blocks)
         number = block.vector * (rows.taps // taps.rows * row_block) + row_number
@@ -338,17 +388,21 @@ class DepthwiseWeightGradientKernel:
 
     @property
     def is_unrolled(self) -> bool:
-        """Whether rows of taps are short enough to be written out, and registers hold their sums.
-
-        Those of outputs are of known length then: their first and last blocks have code of their own.
-        """
-        if self.shape.spatial_rank - 1 in self.shape.unknown_sizes:
-            return False
-        codes = [count for start, count in self._pixel_blocks if not self._is_inside(start, count)]
+        """Whether rows of taps are short enough to be written out, and registers hold their sums."""
+        if self._has_unknown_rows:
+            # On both borders, and between the last block and one of them.
+            codes = [1, 1, 1]
+        else:
+            codes = [count for start, count in self._pixel_blocks if not self._is_inside(start, count)]
         products = self._products_of_pixel
         registers = products * self.schedule.interleaved_sums + MIN_REGISTER_PIXELS + 1
         written_out = (sum(codes) + self.schedule.register_pixels) * products
         return registers <= self.target.vector_registers and written_out <= MAX_UNROLLED
+
+    @property
+    def _has_unknown_rows(self) -> bool:
+        """Whether the length of rows is known only at run time."""
+        return self.shape.spatial_rank - 1 in self.shape.unknown_sizes
 
     @property
     def loads_per_product(self) -> float:
