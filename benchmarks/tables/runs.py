@@ -190,7 +190,11 @@ RUNS: Mapping[str, Run] = {
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
     ),
-    "open-sizes.json": Run("2026-11-28", ZEN3, "open_sizes --output benchmarks/results/open-sizes.json"),
+    "open-sizes.json": Run(
+        "2026-11-28",
+        "Emerald Rapids, one virtual processor beside other work",
+        "open_sizes --output benchmarks/results/open-sizes.json",
+    ),
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
     ),
