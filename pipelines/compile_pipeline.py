@@ -89,6 +89,7 @@ from .to_kernels.copy_rearranged import CopyRearranged
 from .to_kernels.lower_attention import LowerAttention
 from .to_kernels.lower_batch_matmul import LowerBatchMatmul
 from .to_kernels.lower_elementwise import LowerElementwise
+from .to_kernels.lower_gated import LowerGated
 from .to_kernels.lower_group_norm import LowerGroupNorm
 from .to_kernels.lower_layer_norm import LowerLayerNorm
 from .to_kernels.lower_resampling import LowerResampling
@@ -177,6 +178,7 @@ def compile_pipeline(
         StoreHalf(),
         TransposeImages(),
         CopyParts(),
+        LowerGated(),
         LowerGroupNorm(),
         LowerSums(),
         LowerElementwise(),

@@ -32,6 +32,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GatedProduct,
     GroupNormalization,
     InsertedPart,
     InterleavedChannels,
@@ -391,6 +392,7 @@ def _misfit_of_attention(operation: BatchedAttention, target: CpuTarget) -> Reas
 _LEFT: Mapping[type, Reason] = MappingProxyType(
     {
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
+        GatedProduct: "elementwise operations on tokens take little of the time on CPUs",
         Rearranged: "IREE copies what is rearranged on CPUs",
         InsertedPart: "IREE copies what is inserted on CPUs",
         ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.gated_lowering import GatedLowering
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
@@ -73,6 +74,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GatedProduct,
     GroupNormalization,
     InsertedPart,
     InterleavedChannels,
@@ -157,8 +159,15 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),
         GroupNormalization: lambda launcher, each: GroupNormLowering.of(each).lower(launcher),
         MomentFactors: lambda launcher, operation: SumsLowering(launcher).moment_factors(operation),
+        GatedProduct: lambda launcher, each: _gated(launcher, each),
     }
 )
+
+
+def _gated(launcher: Launcher, operation: GatedProduct) -> ir.Value:
+    lowering = LOWERINGS[type(operation.schedule)](launcher, operation.group, operation.schedule)
+    assert isinstance(lowering, ProductLowering), "it has no misfit"
+    return GatedLowering.of(lowering, operation).lower()
 
 
 def _fused(launcher: Launcher, group: ConvolutionGroup, schedule: FusedSchedule) -> ConvolutionLowering:

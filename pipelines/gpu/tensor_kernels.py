@@ -19,6 +19,7 @@ from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.gated_lowering import misfit_of_gated
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
@@ -35,6 +36,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    GatedProduct,
     GroupNormalization,
     InsertedPart,
     InterleavedChannels,
@@ -322,6 +324,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         **dict.fromkeys((Sums, PartialMoments, CombinedMoments), _on_all_targets(_misfit_of_sums)),
         MomentFactors: _on_all_targets(_misfit_of_factors),
         GroupNormalization: _misfit_of_group_norm,
+        GatedProduct: _on_all_targets(misfit_of_gated),
         SpreadElementwise: _on_all_targets(_misfit_of_elementwise),
     }
 )

@@ -22,6 +22,8 @@ from iree.winograd.passes.match.resampling import Resampling
 from iree.winograd.passes.match.selected_pixels import PixelTap
 from iree.winograd.passes.match.slices import match_slice
 
+from .group import ConvolutionGroup
+from .schedule import Schedule
 from .windows import Windows
 
 
@@ -257,6 +259,17 @@ class GroupNormalization:
     roles: NormalizedOperands
 
 
+@dataclass(frozen=True)
+class GatedProduct:
+    """An elementwise operation on the halves of the channels of a product's results, one of each half."""
+
+    group: ConvolutionGroup
+    schedule: Schedule
+    computed: Elementwise
+    halves: tuple[int, ...]
+    """For each operand of the operation the half that it is, 0 or 1."""
+
+
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelsFirst
@@ -280,5 +293,6 @@ TensorOperation: TypeAlias = (
     | MomentFactors
     | SpreadElementwise
     | GroupNormalization
+    | GatedProduct
 )
 """All of them are of f32, but for what says otherwise."""

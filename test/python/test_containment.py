@@ -84,6 +84,7 @@ FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 FOR_GPUS = (
     "winograd-drop-unit-batch",
     "winograd-lower-elementwise",
+    "winograd-lower-gated",
     "winograd-lower-group-norm",
     "winograd-insert-phases",
     "winograd-copy-rearranged",
@@ -92,7 +93,8 @@ FOR_GPUS = (
     "winograd-sum-repeated-taps",
 )
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
-`test_rearranged.py`, `test_attention.py`, `test_group_norm.py` of GPUs, and `test_sum_repeated_taps.py`."""
+`test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs, and
+`test_sum_repeated_taps.py`."""
 FOR_DIVIDED = "winograd-join-slices"
 """Has work only where slices are concatenated: `test/passes/join-slices.mlir`, `test_concatenations.py`."""
 FOR_ONE_THREAD = "winograd-place-scratch"

@@ -9,7 +9,7 @@ from iree.winograd.pipelines.emission.functions import error_function, exponenti
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS, Numbers
 from iree.winograd.pipelines.emission.numbers.number import Function, Number
 
-from .memory import QUAD, lane, quad_of
+from .memory import lane, quad_of
 from .target import GpuTarget
 
 
@@ -49,8 +49,9 @@ def numbers_for(target: GpuTarget) -> Numbers:
 
 
 def quotient(dividend: ir.Value, divisor: ir.Value) -> ir.Value:
-    """Of quads of f32, within two units of the last place, whatever the exponents (PTX ISA, `div.full`)."""
-    return quad_of([_divided(lane(dividend, i), lane(divisor, i)) for i in range(QUAD)])
+    """Of vectors of f32, within two units of the last place, whatever the exponents (PTX ISA, `div.full`)."""
+    lanes = ir.VectorType(dividend.type).shape[0]
+    return quad_of([_divided(lane(dividend, i), lane(divisor, i)) for i in range(lanes)])
 
 
 def _divided(dividend: ir.Value, divisor: ir.Value) -> ir.Value:

@@ -89,10 +89,16 @@ class Outputs(Results, ABC):
             else:
                 finished = self.epilogue.applied(value, loaded)
             remaining = Index(QUAD) if outputs % QUAD == 0 else Index(outputs) - first
-            offset = self.output.offset([image, *position, channel])
-            self.output.store_first(finished, offset, remaining, Condition(True))
+            self._write(finished, image, position, channel, remaining)
 
         when(exists, finish)
+
+    def _write(
+        self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index
+    ) -> None:
+        """Writes the first `count` elements of a quad of finished outputs, which exist."""
+        offset = self.output.offset([image, *position, channel])
+        self.output.store_first(finished, offset, count, Condition(True))
 
     @property
     def operands(self) -> int:
@@ -283,13 +289,13 @@ class DirectProductKernel(BlockedProductKernel):
         tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
 
         def storing(block: Block) -> Results:
-            return _BlockOutputs(packing, output, epilogue, block, tiles, sized)
+            return BlockOutputs(packing, output, epilogue, block, tiles, sized)
 
         self.product.emit(self._blocks(work), work.sizes, image, filters, storing)
 
 
 @dataclass(frozen=True)
-class _BlockOutputs(Outputs):
+class BlockOutputs(Outputs):
     """Those of a block of tiles, by their numbers."""
 
     tiles: Index

@@ -1,0 +1,105 @@
+"""Products whose kernels compute what becomes of the halves of their results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from agreement import expect_within
+from ptxas import spilled_bytes
+from torch import nn
+from wide import wide_combinations
+
+EPSILON = 2.0**-24
+ACTIVATION_ROUNDINGS = 16
+"""Of an activation, relative to its number: `test_epilogue_functions.py` has those of each function."""
+STEEPEST = 1.13
+"""Slope of GELU; SiLU's is less."""
+
+Array = npt.NDArray[np.float64]
+
+
+class Gated(nn.Module):
+    """A pointwise layer, half of whose channels multiply an activation of the others."""
+
+    def __init__(
+        self,
+        channels: int,
+        filters: int,
+        activation: Callable[[torch.Tensor], torch.Tensor],
+        *,
+        gate_is_first: bool = False,
+    ) -> None:
+        super().__init__()
+        self.layer = nn.Conv2d(channels, 2 * filters, 1)
+        self.activation, self.gate_is_first = activation, gate_is_first
+
+    def halves(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """The numbers, and their gates."""
+        first, second = self.layer(x).chunk(2, dim=1)
+        return (second, first) if self.gate_is_first else (first, second)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        value, gate = self.halves(x)
+        return value * self.activation(gate)
+
+
+def exact(model: Gated, x: torch.Tensor) -> tuple[Array, Array]:
+    """The result in float64, and a bound of the error of sums in float32 and all that follows."""
+    model, x = model.double(), x.double()
+    value, gate = (each.detach().numpy() for each in model.halves(x))
+    weight, bias = model.layer.weight, model.layer.bias
+    terms = x.shape[1] + 2
+    model.layer.weight, model.layer.bias = (nn.Parameter(each.abs()) for each in (weight, bias))
+    of_value, of_gate = (terms * EPSILON * each.detach().numpy() for each in model.halves(x.abs()))
+    model.layer.weight, model.layer.bias = weight, bias
+    activated = model.activation(torch.from_numpy(gate)).numpy()
+    of_activated = STEEPEST * of_gate + ACTIVATION_ROUNDINGS * EPSILON * (np.abs(gate) + of_gate)
+    bound = of_value * (np.abs(activated) + of_activated) + np.abs(value) * of_activated
+    return value * activated, bound + 2 * EPSILON * np.abs(value * activated)
+
+
+@pytest.mark.parametrize(
+    ("filters", "activation", "gate_is_first"),
+    [
+        (40, nn.functional.gelu, False),
+        *wide_combinations([(24, nn.functional.silu, True), (66, nn.functional.gelu, True)]),
+    ],
+)
+def test_halves_are_multiplied_by_the_kernel_that_computes_them(
+    filters: int,
+    activation: Callable[[torch.Tensor], torch.Tensor],
+    gate_is_first: bool,
+    gpu_target: str,
+    gpu_device: str,
+) -> None:
+    torch.manual_seed(0)
+    model = Gated(16, filters, activation, gate_is_first=gate_is_first).eval()
+    x = torch.randn(2, 16, 13, 14)
+    imported = iree.winograd.import_torch(model, x)
+    compiled = bytes(iree.winograd.compile(imported, target=gpu_target, strict=True))
+    assert b"winograd_gated" in compiled
+    result = iree.winograd.load(compiled, gpu_device)(x.numpy())
+    expect_within(result, *exact(model, x))
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "filters"),
+    [(16, 320, 1280), *wide_combinations([(32, 640, 2560), (64, 320, 1280), (16, 1280, 5120)])],
+)
+def test_geglu_of_a_diffusion_model_spills_nothing(
+    size: int, channels: int, filters: int, tmp_path: Path
+) -> None:
+    model = Gated(channels, filters, nn.functional.gelu).eval().half()
+    imported = iree.winograd.import_torch(model, torch.zeros(2, channels, size, size, dtype=torch.float16))
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    iree.winograd.compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
+    spilled = spilled_bytes(tmp_path, "sm_90a")
+    assert any("winograd_gated" in name for name in spilled)
+    assert not any("winograd_elementwise" in name for name in spilled)
+    assert set(spilled.values()) == {0}
