@@ -180,7 +180,8 @@ class DepthwiseWeightGradientKernel:
         with loop(rows.taps, together, name="tap_rows") as first_row:
             begin, _ = rows.outputs_inside(first_row)
             _, end = rows.outputs_inside(first_row + (together - 1))
-            begin = begin.maximum(block.first_row)
+            # A block may lie as a whole before the first of them.
+            begin = begin.maximum(block.first_row).minimum(block.end_row)
             end = end.minimum(block.end_row).maximum(begin)
             if not self.is_unrolled:
                 with loop(columns.taps, name="tap") as column:

@@ -32,6 +32,8 @@ WINDOWS = [
     depthwise((9, 9), (1, 1), 16, strides=(2, 2)),
     depthwise((4, 5), (5, 5), 16, padding=(4, 4)),
     depthwise((3, 2), (9, 11), 16, padding=(8, 9)),
+    # Blocks of a row each, of which the first ones read no row by all taps.
+    depthwise((7, 100), (5, 5), 16, padding=(2, 2)),
 ]
 LONG_ROWS = [
     depthwise((8, 20), (1, 37), 16, padding=(0, 18)),
@@ -90,7 +92,7 @@ SAMPLE = [
     CHANNELS[0],
     CHANNELS[4],
     *WINDOWS[:2],
-    WINDOWS[5],
+    *WINDOWS[5:],
     LONG_ROWS[0],
     RANKS[1],
     *GROUPS[:2],
