@@ -47,25 +47,27 @@ class SizedFunction:
 
     def __call__(self, *arguments: Any) -> Any:
         """The results of the graph."""
-        if any(_is_empty(arguments[each.number]) for each in self._varying):
-            # There is next to nothing to compute.
-            return self._graph(*arguments)
-        return self._function(arguments)(*arguments)
-
-    def _function(self, arguments: Sequence[Any]) -> Function:
-        """What computes the results for tensors of these sizes."""
         sizes = self._sizes(arguments)
         with self._lock:
-            if sizes in self._programs:
+            function = self._programs.get(sizes)
+            if function is None:
+                function = self._function(sizes, arguments)
+            else:
                 self._programs.move_to_end(sizes)
-                return self._programs[sizes]
-            if len(self._programs) >= self._most:
-                if not self._counts.is_often(sizes):
-                    self._warn()
-                    return self._graph
-                self._programs.popitem(last=False)
-            self._programs[sizes] = self._compile(arguments)
-            return self._programs[sizes]
+        return function(*arguments)
+
+    def _function(self, sizes: Sizes, arguments: Sequence[Any]) -> Function:
+        """What computes the results for tensors of these sizes, which have no program."""
+        if any(_is_empty(arguments[each.number]) for each in self._varying):
+            # There is next to nothing to compute.
+            return self._graph
+        if len(self._programs) >= self._most:
+            if not self._counts.is_often(sizes):
+                self._warn()
+                return self._graph
+            self._programs.popitem(last=False)
+        self._programs[sizes] = self._compile(arguments)
+        return self._programs[sizes]
 
     def _sizes(self, arguments: Sequence[Any]) -> Sizes:
         sizes: list[Any] = []
