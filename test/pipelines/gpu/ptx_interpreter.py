@@ -575,7 +575,7 @@ class _Warp:
         for i, register in enumerate(sums):
             c[row + i // 2 * 8, place * 2 + i % 2] = self.value(register, "f32")
         with np.errstate(all="ignore"):
-            found = _summed(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+            found = summed_on_matrix_units(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
         for i, register in enumerate(targets):
             self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
 
@@ -647,7 +647,7 @@ class _Warp:
                         np.float32
                     )
             with np.errstate(all="ignore"):
-                found = _summed(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+                found = summed_on_matrix_units(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
             for i, register in enumerate(targets):
                 self.sums[register] = found[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2]
 
@@ -702,7 +702,7 @@ def _f16(bits: Array) -> Array:
     return bits.astype(np.uint16).view(np.float16).astype(np.float64)
 
 
-def _summed(addends: Array) -> Array:
+def summed_on_matrix_units(addends: Array) -> Array:
     """Sums over the second dimension, as matrix units have them."""
     largest = np.abs(addends).max(1, keepdims=True)
     finite = np.isfinite(largest)

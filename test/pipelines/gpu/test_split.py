@@ -28,6 +28,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import error_limit, predict
+from ptx_interpreter import summed_on_matrix_units
 from scheduled_program import AMPERE, ScheduledProgram
 from wide import sampled
 
@@ -58,20 +59,22 @@ def _shape(
 
 @pytest.mark.parametrize("summed_block", [None, 64])
 def test_most_of_what_sums_lack_is_given_back(summed_block: int | None) -> None:
-    """Of sums to which 16 products at a time are added, and truncated to 24 bits."""
+    """Of sums to which 16 products at a time are added, cut off and truncated to 24 bits."""
     schedule = replace(SMALL, summed_block=summed_block)
     packing = SplitPacking(_shape(576, 64, m=(1, 1)), schedule)
-    products = np.random.default_rng(0).standard_normal((20000, packing.reduction // 16, 16)).sum(-1)
+    factors = np.random.default_rng(0).standard_normal((2, 20000, packing.reduction // 16, 16))
+    products = np.prod(factors.astype(np.float16).astype(np.float64), 0)
     block = products.shape[1] if summed_block is None else summed_block // 16
     found = np.zeros(len(products))
     for first in range(0, products.shape[1], block):
         within = np.zeros(len(products))
         for step in range(first, min(first + block, products.shape[1])):
-            within = _truncated(within + products[:, step])
+            addends = np.concatenate([products[:, step], within[:, None]], 1)
+            within = summed_on_matrix_units(addends).astype(np.float64)
         found += within
-    exact = products.sum(-1)
-    lacking = np.sum((exact - found) * np.sign(exact)) / np.sum(np.abs(exact))
-    assert lacking > 0 and abs(lacking - packing.truncated) < lacking / 2
+    exact = products.sum((1, 2))
+    lacking = (exact - found) @ exact / (exact @ exact)
+    assert lacking > 0 and abs(lacking - packing.truncated) < lacking / 20
 
 
 def _truncated(exact: Array) -> Array:
