@@ -138,7 +138,7 @@ RUNS: Mapping[str, Run] = {
     "half-one-core.json": Run(
         "2026-11-28",
         "Emerald Rapids, one virtual processor beside other work",
-        "half_precision --clock processor --rounds 7`, bf16 with `--rounds 9",
+        "half_precision --clock processor --rounds 7`, EfficientNet-B0 in f16 with `--rounds 9",
     ),
     "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
     "half-server.json": Run(

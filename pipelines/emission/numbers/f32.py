@@ -13,8 +13,8 @@ from .number import Function, Number
 
 _ESTIMATE = "llvm.x86.avx512.rcp14.ps.512"
 _ESTIMATED_LANES = 16
-_ESTIMATED_DIGITS = 11
-"""Results that are rounded to so many may be off by the estimate: 2^-14 of them, an eighth of a unit."""
+_ESTIMATED_DIGITS = 8
+"""Results that are rounded to so many may be off by the estimate: 2^-14 of them, a sixtieth of a unit."""
 
 
 class SinglePrecision(Number):
