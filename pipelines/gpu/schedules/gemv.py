@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
+from math import isqrt, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
@@ -99,8 +99,10 @@ class GemvSchedule(ProductSchedule):
 
     def block_of_sum(self, terms: int, *, of_frames: bool = False) -> int:
         shared = self.reduction_parts * self.warps
-        # Without matrix units threads of a warp have sums of their own.
-        return ceil_div(terms, shared if self.on_matrix_units else shared * self.warp_positions // GEMV_LOADS)
+        if self.on_matrix_units:
+            return ceil_div(terms, shared)
+        # Threads of a warp have sums of their own, which they add by pairs: no blocks are as accurate.
+        return max(ceil_div(terms, shared * self.warp_positions // GEMV_LOADS), isqrt(terms))
 
     @property
     def threads(self) -> int:
