@@ -34,6 +34,7 @@ _FEW = 8
 """Channels of the image before the first convolution and behind the second."""
 _OTHER_KERNELS = re.compile(
     rf"winograd_(direct_f1x1|products|input|output|filter)_|channels_last_\d+x{_FEW}$|channels_first_{_FEW}x"
+    rf"|dispatch_\d+_transpose_(\d+x)?({_FEW}x\d+|\d+x{_FEW})_f16$"
 )
 """Of convolutions, and what changes the layout of the network's image and result."""
 _COPIED_BYTES = 1 << 30

@@ -72,19 +72,19 @@ RUNS: Mapping[str, Run] = {
     "gpu-bf16-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types f16 bf16 "
-        "--tools winograd inductor-graphs --jobs 16 --rounds 4 --limit 110",
+        "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types bf16 "
+        "--tools winograd inductor-graphs --jobs 16 --rounds 5 --limit 110",
     ),
     "gpu-between-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        'gpu_between --layers "group norm, SiLU" ... --types f32 --jobs 14 --rounds 10',
+        "gpu_between --jobs 14 --rounds 15",
     ),
-    "gpu-calls-h200.json": Run(
+    "gpu-calls-32-images-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
-        "gpu_networks --tools winograd inductor-graphs inductor-graphs-fp16 --jobs 28 --gpus 2 --rounds 4 "
-        "--limit 380 --budget 270",
+        "gpu_networks --batches 32 --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 "
+        "--rounds 4 --limit 430",
     ),
     "gpu-calls-one-image-h200.json": Run(
         "2026-11-28",
@@ -97,12 +97,6 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
         "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
-    ),
-    "gpu-f16-images-h200.json": Run(
-        "2026-11-28",
-        "NVIDIA H200, torch 2.11",
-        "gpu_networks --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4 "
-        "--limit 420",
     ),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
