@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.passes.match.navigation import unreshaped
 from iree.winograd.pipelines.emission.element_function import ElementFunction
-from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.numbers import numbers_for
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
-from iree.winograd.pipelines.gpu.in_place import holds_channels
+from iree.winograd.pipelines.gpu.image_arguments import pixels_in_place
 from iree.winograd.pipelines.gpu.kernels.group_norm import GroupNormKernel
 from iree.winograd.pipelines.gpu.schedules.group_norm import (
     GroupNormSchedule,
@@ -53,7 +51,8 @@ class GroupNormLowering:
         assert schedule is not None, "it has no misfit"
         elementwise = replace(self.elementwise.kernel, numbers=numbers_for(target))
         finish = ElementFunction.of(operation.sums.finishing)
-        image, row = self._image()
+        extents = operation.sums.extents
+        image, row = pixels_in_place(operation.sums.source, extents.kept * extents.inner, by_quads=True)
         kernel = GroupNormKernel(schedule, finish, elementwise, operation.roles, row)
         read = [(each, True) for each in (operation.weight, operation.bias)]
         others = zip(self.elementwise.values, elementwise.operands, strict=True)
@@ -66,17 +65,3 @@ class GroupNormLowering:
         result = TensorArgument.of(self.elementwise.result, by_quads=True)
         threads = WorkgroupThreads(schedule.threads, cluster=schedule.cluster)
         return launcher.launch(kernel, kernel.name, threads, operands, result)
-
-    def _image(self) -> tuple[Operand, int]:
-        """What is normalized, and the elements from a pixel of it to the next.
-
-        Channels of a larger tensor are read where they lie.
-        """
-        image, extents = self.operation.sums.source, self.operation.sums.extents
-        channels, source = extents.kept * extents.inner, match_extract(unreshaped(image))
-        whole = ir.RankedTensorType(source.whole.type)
-        if source.whole == unreshaped(image) or not holds_channels(whole, source.first, channels):
-            return (image, TensorArgument.of(image, by_quads=True)), channels
-        part = TensorArgument.of(source.whole, by_quads=True)
-        part = part.part([0] * (whole.rank - 1) + [source.first], [1] * whole.rank)
-        return (source.whole, part), whole.shape[-1]

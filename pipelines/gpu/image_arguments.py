@@ -9,9 +9,12 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.match import image_layout
+from iree.winograd.passes.match.channel_slice import match_extract
+from iree.winograd.passes.match.navigation import unreshaped
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.kernels.image_transposition import (
     IMAGE,
     TRANSPOSITION_THREADS,
@@ -32,6 +35,19 @@ def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: boo
     return TensorArgument.of(image, by_quads, tensor).permuted(
         image_layout.to_channels_last(rank) if channels_first else range(rank)
     )
+
+
+def pixels_in_place(image: ir.Value, channels: int, *, by_quads: bool) -> tuple[Operand, int]:
+    """Pixels of so many channels, and elements from one to the next: in a larger tensor where they lie."""
+    part = unreshaped(image)
+    source, type_ = match_extract(part), ir.RankedTensorType(part.type)
+    whole = ir.RankedTensorType(source.whole.type)
+    is_part = source.whole != part and type_.shape[-1] == channels
+    if not is_part or not holds_channels(whole, source.first, channels):
+        return (image, TensorArgument.of(image, by_quads)), channels
+    argument = TensorArgument.of(source.whole, by_quads)
+    argument = argument.part([0] * (whole.rank - 1) + [source.first], [1] * whole.rank)
+    return (source.whole, argument), whole.shape[-1]
 
 
 def transposed(

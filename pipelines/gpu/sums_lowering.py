@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
+from iree.winograd.pipelines.gpu.image_arguments import pixels_in_place
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
 from iree.winograd.pipelines.gpu.kernels.row_sums import RowSumsKernel
 from iree.winograd.pipelines.problems.tensor_operations import (
@@ -107,11 +108,15 @@ class SumsLowering:
         parameters: Sequence[ir.Value] = (),
         element: str = F32.name,
     ) -> ir.Value:
-        argument = TensorArgument.of(source, by_quads=kernel.width == QUAD)
+        image = source, TensorArgument.of(source, by_quads=kernel.width == QUAD)
+        if not kernel.summed.reads_moments and kernel.extents.kept > 1:
+            channels = kernel.extents.kept * kernel.extents.inner
+            image, row = pixels_in_place(source, channels, by_quads=kernel.width == QUAD)
+            kernel = replace(kernel, row=None if row == channels else row)
         result = TensorArgument(sizes, element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
         read = [(each, TensorArgument.of(each, by_quads=False)) for each in parameters]
-        operands = [(source, argument), *read]
+        operands = [image, *read]
         return self.launcher.launch(kernel, kernel.name, threads, operands, result)
 
 

@@ -112,6 +112,8 @@ class ImageSums:
     counts: tuple[int, int] = (1, 1)
     """Elements that each of the moments read is of, but for the last ones, and those of all."""
     channels: int = 1
+    row: int | None = None
+    """Elements from one row to the next, as in a tensor of more channels; None where rows are dense."""
 
     @property
     def parts(self) -> int:
@@ -150,8 +152,9 @@ class ImageSums:
             columns = threads.block_groups * extents.inner
             row = extents.kept * extents.inner
             column = (block * columns + across * self.width).minimum(row - self.width)
-            begin = (outer * extents.rows + first + other) * row + column
-            count, step = self._share(Index.of(length), other), threads.along * row
+            distance = row if self.row is None else self.row
+            begin = source.origin + (outer * extents.rows + first + other) * distance + column
+            count, step = self._share(Index.of(length), other), threads.along * distance
         else:
             number = (outer * threads.others + other).minimum(extents.outer - 1)
             begin = number * extents.inner + first + across * self.width
