@@ -108,6 +108,11 @@ RUNS: Mapping[str, Run] = {
     "gpu-open-sizes-h200.json": Run(
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
     ),
+    "gpu-open-sizes-launched-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --tools open static --jobs 11 --limit 100 --rounds 5",
+    ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
     "gpu-sums-h200.json": Run("2026-11-26", "NVIDIA H200", "gpu_reductions run build/gpu-reductions"),
@@ -118,6 +123,11 @@ RUNS: Mapping[str, Run] = {
         "`gpu build/before build/now --rounds 9",
     ),
     "gpu-training.json": Run("2026-11-23", H200, "gpu_training --layouts nhwc"),
+    "gpu-unet-h200.json": Run(
+        "2026-11-28",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks denoising_unet --types f16 f32 --tools winograd inductor-graphs --rounds 5",
+    ),
     "gradients-depthwise.json": Run(
         "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"
     ),
@@ -135,6 +145,11 @@ RUNS: Mapping[str, Run] = {
         "half_precision --clock processor --rounds 7`, EfficientNet-B0 in f16 with `--rounds 9",
     ),
     "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
+    "half-server-16-threads.json": Run(
+        "2026-11-28",
+        "Emerald Rapids server, 16 of 32 virtual processors",
+        "half_precision --network resnet50 --type bf16 --threads 16 --tools ours ours-f32 openvino --rounds 5",
+    ),
     "half-server.json": Run(
         "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
     ),
