@@ -148,7 +148,7 @@ RUNS: Mapping[str, Run] = {
     "half-server-16-threads.json": Run(
         "2026-11-28",
         "Emerald Rapids server, 16 of 32 virtual processors",
-        "half_precision --network resnet50 --type bf16 --threads 16 --tools ours ours-f32 openvino --rounds 5",
+        "half_precision --network resnet50 --type bf16 --threads 16 --tools ours ours-f32 openvino",
     ),
     "half-server.json": Run(
         "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
