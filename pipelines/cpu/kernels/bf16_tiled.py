@@ -29,8 +29,8 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16, PARTS
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
+from .output_blocks import OutputBlock
 from .staged_rows import MergedRow, RoundedRow
-from .staging import OutputBlock
 from .tiled import PlacedBlock, TiledInput, TiledKernel
 
 Bf16Schedule = TypeVar("Bf16Schedule", bound=Bf16TileSchedule)

@@ -26,8 +26,8 @@ from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .depthwise_products import DepthwiseProducts, TapRow
+from .output_blocks import OutputBlock
 from .pixel_blocks import PixelBlock, PixelBlocks
-from .staging import OutputBlock
 from .store import RegisterBlockStore
 
 L1_WAY_BYTES = 4096

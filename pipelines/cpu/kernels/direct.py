@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Product, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import (
@@ -23,102 +19,20 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     skips_padding,
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
-from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, ceildiv, unflatten
+from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape, in_line
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .direct_input import DirectInput
+from .direct_products import DirectProducts, PlacedPixels
+from .output_blocks import OutputBlock, OutputBlocks
 from .patches import Patches
-from .staging import OutputBlock, Staging
+from .staging import Staging
 from .store import RegisterBlockStore
-
-
-@dataclass(frozen=True)
-class _Source:
-    """Where a workgroup reads its input: in the image, or in the copy of what it needs of it."""
-
-    buffer: Buffer
-    tap_strides: list[IndexLike]
-    """Elements from one outer tap to the next, per outer dimension; in a copy one for all of them."""
-    last_tap_stride: IndexLike
-    """The same of the last dimension."""
-    pixel_stride: IndexLike
-    """The same from what one output reads to what the next one does."""
-    is_copy: bool
-
-
-@dataclass(frozen=True)
-class _Pixels:
-    """The neighbouring outputs of a register block, and the block of channels that it is of."""
-
-    number: Index
-    position: tuple[Index, ...]
-    block: Index
-    register_block: Index
-    """Number of those of the workgroup with the same channels."""
-    product: Product
-    """What multiplies them."""
-    outer_taps: tuple[tuple[Index, IndexLike], ...]
-    """The taps that they need: of each outer dimension the first one and the number of them."""
-    taps: range
-    """Of the last dimension."""
-
-
-@dataclass(frozen=True)
-class _Blocks:
-    """How the outputs of images are divided among workgroups."""
-
-    sized: SizedShape
-    schedule: DirectSchedule
-
-    @property
-    def of_rows(self) -> Index:
-        return ceildiv(self.sized.output_rows, self.schedule.row_block)
-
-    @property
-    def of_pixels(self) -> Index:
-        return ceildiv(self.sized.output_size[-1], self.schedule.pixel_block)
-
-    @property
-    def row_pixels(self) -> Index:
-        """Those of each row of a block: as the schedule says where rows are known to be as long.
-
-        Other rows are divided evenly. Of 480 pixels in blocks of 384 the second would compute 288 again.
-        """
-        of_row, block = self.sized.output_size[-1], self.schedule.pixel_block
-        if of_row.known is not None:
-            return of_row.minimum(block)
-        registers = self.schedule.register_pixels
-        even = ceildiv(ceildiv(of_row, self.of_pixels), registers) * registers
-        return even.minimum(block).minimum(of_row)
-
-    def are_patches(self, outputs: OutputBlock) -> Condition:
-        """Whether what the outputs of a workgroup read is gathered, so that register blocks have outputs of
-        several rows: where rows are shorter than these, or take a third more of them."""
-        if self.row_pixels.known is not None:
-            return Condition(False)
-        registers, of_row = self.schedule.register_pixels, self.sized.output_size[-1]
-        of_rows = outputs.rows * ceildiv(of_row, registers)
-        are_fewer = (of_rows * 3).at_least(ceildiv(outputs.rows * of_row, registers) * 4)
-        is_whole = Index(self.schedule.pixel_block).at_least(of_row)
-        return of_row.less_than(registers) | (is_whole & are_fewer)
-
-    def outputs(self, number: Index) -> OutputBlock:
-        """The outputs of a workgroup."""
-        schedule = self.schedule
-        image = Index(0) if self.sized.shape.batch == 1 else number // (self.of_rows * self.of_pixels)
-        first_row = number // self.of_pixels % self.of_rows * schedule.row_block
-        rows, of_image = Index(schedule.row_block), self.sized.output_rows
-        if of_image.known is None or of_image.known % schedule.row_block:
-            rows = (of_image - first_row).minimum(rows)
-        # The last block of pixels overlaps its neighbour rather than be cut short.
-        row_pixels = self.row_pixels
-        first_pixel = (number % self.of_pixels * row_pixels).minimum(self.sized.output_size[-1] - row_pixels)
-        return OutputBlock(image, first_row, rows, first_pixel)
 
 
 @dataclass(frozen=True)
@@ -161,7 +75,7 @@ class DirectKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
-        blocks = _Blocks(self._sized(sizes), self.schedule)
+        blocks = OutputBlocks(self._sized(sizes), self.schedule)
         return sizes.batch * (blocks.of_rows * blocks.of_pixels), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
@@ -171,7 +85,7 @@ class DirectKernel:
 
     def _outputs(self, number: Index) -> OutputBlock:
         """Those of the workgroups of an x coordinate, of images of known size."""
-        return _Blocks(SizedShape.of(self.shape), self.schedule).outputs(number)
+        return OutputBlocks(SizedShape.of(self.shape), self.schedule).outputs(number)
 
     def emit(
         self,
@@ -188,7 +102,7 @@ class DirectKernel:
         """
         schedule, sized = self.schedule, self._sized(work.sizes)
         image, output, epilogue = self.in_lines(image, output, epilogue, sized)
-        blocks = _Blocks(sized, schedule)
+        blocks = OutputBlocks(sized, schedule)
         with named("first_output"):
             outputs = blocks.outputs(work.workgroup[0])
         staging = Staging(sized, schedule, self.target) if self._stages(image) else None
@@ -201,10 +115,12 @@ class DirectKernel:
 
         def emit_rows() -> None:
             source = (
-                self._in_place(image) if staging is None else self._staged(staging, image, outputs, memory)
+                DirectInput.in_place(self.shape, image)
+                if staging is None
+                else self._staged(staging, image, outputs, memory)
             )
             store = self._store(output, epilogue, schedule.pixel_block)
-            self._emit_rows(work, source, filters, store, outputs, sized)
+            self._emit_rows(work, self._products(source, filters), store, outputs, sized)
 
         def emit_patches() -> None:
             lined_up = replace(epilogue, lined_up=epilogue.lined_up or sized.output_size)
@@ -214,6 +130,11 @@ class DirectKernel:
             kernel._emit_patches(work, patches, image, memory, filters, store, outputs)
 
         when(blocks.are_patches(outputs), emit_patches, emit_rows)
+
+    def _products(self, source: DirectInput, filters: Buffer) -> DirectProducts:
+        """What sums register blocks that read `source`."""
+        blocks, ahead = self.blocks, self._filters_ahead
+        return DirectProducts(self.shape, self.schedule, self.target, blocks, source, filters, ahead)
 
     def _store(
         self, output: Buffer, epilogue: VectorEpilogue, row_pixels: int, *, in_parts: bool = False
@@ -244,10 +165,9 @@ class DirectKernel:
         sized, block_product = patches.sized, self.schedule.product
         registers, extents = block_product.rows, patches.extents
         copied = replace(memory, extents=extents)
-        channels = self.shape.input_channels
-        source = _Source(copied, [copied.stride(0)], channels, copied.stride(1), is_copy=True)
+        products = self._products(DirectInput.of_patches(self.shape, copied), filters)
         outer = [Index(0)] * (self.shape.spatial_rank - 1)
-        outer_taps = self._outer_taps_of(tuple(outer))
+        outer_taps = products.outer_taps(tuple(outer))
         of_row, taps = sized.output_size[-1], range(self.shape.decomposition.kernel_size[-1])
         first_of_block, of_block = outputs.first_row * of_row, outputs.rows * of_row
         with loop(of_block, extents[1], "first_patch") as done:
@@ -261,29 +181,30 @@ class DirectKernel:
                 with loop(count, registers, "pixel") as start:
                     position, left = (*outer, first + start), (count - start).minimum(registers)
                     place = start // registers
-                    pixels = _Pixels(outputs.number, position, block, place, block_product, outer_taps, taps)
+                    pixels = PlacedPixels(
+                        outputs.number, position, block, place, block_product, outer_taps, taps
+                    )
                     # Of the last block patches that aren't there are multiplied, and the sums left out.
-                    sums = self._sum(source, copied.offset([0, start, 0]), filters, pixels, store)
+                    sums = products.sum(copied.offset([0, start, 0]), pixels, store)
                     store.emit(sums, outputs.number, position, channel, Index(0), left)
                     store.finish_row(outputs.number, position, channel, self.target.vector_width, left)
 
     def _emit_rows(
         self,
         work: Work,
-        source: _Source,
-        filters: Buffer,
+        products: DirectProducts,
         store: RegisterBlockStore,
         outputs: OutputBlock,
         sized: SizedShape,
     ) -> None:
         """Emits the sums of a workgroup's outputs, of rows that are no shorter than a register block."""
-        schedule, row_pixels = self.schedule, _Blocks(sized, self.schedule).row_pixels
+        schedule, row_pixels = self.schedule, OutputBlocks(sized, self.schedule).row_pixels
         with loop(self.blocks.steps(work.workgroup[1], self._channel_parts), name="channel_block") as step:
             block = self.blocks.at(work.workgroup[1], self._channel_parts, step)
             channel = self.blocks.first(block)
             with loop(outputs.rows, name="row") as row:
                 output_row = unflatten(outputs.first_row + row, sized.output_size[:-1])
-                outer_taps = self._outer_taps_of(output_row)
+                outer_taps = products.outer_taps(output_row)
                 before = 0
                 for part in self._parts:
                     block_product = schedule.part_product(part)
@@ -294,12 +215,12 @@ class DirectKernel:
                         pixel = start.minimum(part_pixels - register_pixels) + part.first
                         position = (*output_row, outputs.first_pixel + pixel)
                         place = row * self._register_blocks_of_row + start // register_pixels + before
-                        pixels = _Pixels(
+                        pixels = PlacedPixels(
                             outputs.number, position, block, place, block_product, outer_taps, part.taps
                         )
                         with named("origin"):
-                            origin = self._origin(source, pixels, row, pixel)
-                        sums = self._sum(source, origin, filters, pixels, part_store)
+                            origin = products.source.origin(outputs.number, position, row, pixel)
+                        sums = products.sum(origin, pixels, part_store)
                         part_store.emit(sums, outputs.number, position, channel, pixel)
                     before += ceil_div(part.pixels, register_pixels)
                 row_start = (*output_row, outputs.first_pixel)
@@ -346,177 +267,11 @@ class DirectKernel:
         distance = self.shape.strides[-1] * image.known_stride(-2)
         return copies_input(self.shape, distance, self._channel_parts, passes)
 
-    def _staged(self, staging: Staging, image: Buffer, outputs: OutputBlock, memory: Buffer) -> _Source:
+    def _staged(self, staging: Staging, image: Buffer, outputs: OutputBlock, memory: Buffer) -> DirectInput:
         """The rows that outputs read, copied to `memory`."""
         staged = replace(memory, extents=staging.extents)
         staging.emit(image, outputs, staged)
-        return _Source(staged, [staged.stride(1)], *self._last_strides(staged), is_copy=True)
-
-    def _in_place(self, image: Buffer) -> _Source:
-        dilations = self.shape.decomposition.dilation[:-1]
-        strides = [dilation * image.stride(1 + d) for d, dilation in enumerate(dilations)]
-        return _Source(image, strides, *self._last_strides(image), is_copy=False)
-
-    def _last_strides(self, rows: Buffer) -> tuple[IndexLike, IndexLike]:
-        """From one tap of the last dimension to the next, and from one output, of rows as images have."""
-        decomposition, column = self.shape.decomposition, rows.stride(-2)
-        return decomposition.dilation[-1] * column, decomposition.step[-1] * column
-
-    def _origin(self, source: _Source, pixels: _Pixels, row: Index, pixel: Index) -> Index:
-        """The first element that pixels read; `row` and `pixel` are theirs within the workgroup's outputs."""
-        steps = self.shape.decomposition.step
-        if source.is_copy:
-            return source.buffer.offset([row, 0, pixel * steps[-1], 0])
-        coordinates = [
-            output * step - low
-            for output, step, low in zip(pixels.position, steps, self.shape.padding_low, strict=True)
-        ]
-        return source.buffer.offset([pixels.number, *coordinates, 0])
-
-    def _sum(
-        self, source: _Source, origin: Index, filters: Buffer, pixels: _Pixels, store: RegisterBlockStore
-    ) -> list[ir.Value]:
-        """The outputs of `register_pixels` neighbours for one block of channels, `register_vectors` each."""
-        shape, product = self.shape, pixels.product
-        first = origin + self.blocks.group(pixels.block) * shape.group_inputs
-        panel_origin = filters.offset([pixels.block, 0, 0, 0])
-        tap_row_channels = shape.decomposition.kernel_size[-1] * shape.group_inputs
-        ahead = panel_origin + (
-            (pixels.register_block * self._filters_ahead + product.channels) * shape.reduction
-        )
-
-        def prefetch(number: Index, c: Index) -> None:
-            self._prefetch(source, origin, pixels, store, c)
-            for lane in range(0, self._filters_ahead, CACHE_LINE_FLOATS):
-                filters.prefetch(ahead + ((number + c) * self._filters_ahead + lane), to_l2=True)
-
-        def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            tap_offset = self._tap_offset(tap_row, source.tap_strides)
-            rows = Rows(source.buffer, first + tap_offset, source.pixel_stride)
-            number = tap_row * tap_row_channels
-            panel = Panel(filters, panel_origin + number * product.channels)
-            beside = partial(prefetch, number)
-            return self._add_tap_row(sums, rows, source.last_tap_stride, panel, pixels, beside)
-
-        zeros = product.zeros(shape.element_types.accumulator_type)
-        if not self._skips_padding:
-            return self._loop(zeros, self._outer_taps, tap_row_channels, add_tap_row, "tap_row")
-        return self._add_needed_rows(zeros, pixels, add_tap_row)
-
-    def _add_needed_rows(
-        self,
-        sums: list[ir.Value],
-        pixels: _Pixels,
-        add_tap_row: Callable[[Index, list[ir.Value]], list[ir.Value]],
-    ) -> list[ir.Value]:
-        """Adds the products with the rows of taps that pixels need: a loop for each outer dimension."""
-        shape, kernel = self.shape, self.shape.decomposition.kernel_size
-
-        def add_dimension(dimension: int, number: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            if dimension == len(kernel) - 1:
-                return add_tap_row(number, sums)
-            (first, count), taps = pixels.outer_taps[dimension], kernel[dimension]
-
-            def add_tap(step: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                return add_dimension(dimension + 1, number * taps + (first + step), sums)
-
-            terms = prod(kernel[dimension + 1 :]) * shape.group_inputs
-            return loop_in_blocks(sums, count, taps, terms, shape.summed_block, add_tap, "tap_row")
-
-        return add_dimension(0, Index(0), sums)
-
-    def _loop(
-        self,
-        sums: list[ir.Value],
-        steps: int,
-        terms: int,
-        body: Callable[[Index, list[ir.Value]], list[ir.Value]],
-        name: str,
-    ) -> list[ir.Value]:
-        """A loop whose `body` adds `terms` products in each step."""
-        return loop_in_blocks(sums, steps, steps, terms, self.shape.summed_block, body, name)
-
-    def _add_tap_row(
-        self,
-        sums: list[ir.Value],
-        rows: Rows,
-        tap_stride: IndexLike,
-        panel: Panel,
-        pixels: _Pixels,
-        prefetch: Callable[[Index], None],
-    ) -> list[ir.Value]:
-        """Adds the products with one row of taps: in one loop where what they read lies side by side."""
-        shape, product = self.shape, pixels.product
-        taps = shape.decomposition.kernel_size[-1]
-        side_by_side = shape.groups == 1 and tap_stride == shape.input_channels
-        if not pixels.taps:
-            return sums
-        if taps == 1 or side_by_side:
-            return self._add_run(sums, rows, panel, product, taps * shape.group_inputs, prefetch)
-
-        def add_tap(number: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            tap = number + pixels.taps.start
-            tap_rows = replace(rows, first=rows.first + tap * tap_stride)
-            tap_filters = tap * (shape.group_inputs * product.channels)
-            tap_panel = replace(panel, first=panel.first + tap_filters)
-            return self._add_run(sums, tap_rows, tap_panel, product, shape.group_inputs, prefetch)
-
-        return self._loop(sums, len(pixels.taps), shape.group_inputs, add_tap, "tap")
-
-    def _add_run(
-        self,
-        sums: list[ir.Value],
-        rows: Rows,
-        panel: Panel,
-        product: Product,
-        extent: int,
-        prefetch: Callable[[Index], None],
-    ) -> list[ir.Value]:
-        """Adds the products of elements that lie side by side."""
-
-        def add(first: Index, count: IndexLike, sums: list[ir.Value]) -> list[ir.Value]:
-            part_rows = replace(rows, first=rows.first + first)
-            part_panel = replace(panel, first=panel.first + first * product.channels)
-            return product.add(sums, part_rows, part_panel, count, self.target, lambda c: prefetch(first + c))
-
-        return add_in_blocks(sums, extent, extent, 1, self.shape.summed_block, add)
-
-    def _prefetch(
-        self, source: _Source, origin: Index, pixels: _Pixels, store: RegisterBlockStore, c: Index
-    ) -> None:
-        """Fetches, while a channel is added, a part of what comes next: outputs, and later pixels."""
-        blocks = self.schedule.image_prefetch
-        if blocks is None:
-            return
-        store.prefetch(pixels.number, pixels.position, self.blocks.first(pixels.block), c)
-        if not (source.is_copy or self._skips_padding) and self.shape.decomposition.step[-1] == 1:
-            # A channel of these pixels takes as long as an element of each of the later ones.
-            ahead = source.buffer.stride(-2) * blocks
-            source.buffer.prefetch(origin + (c + ahead) * self.schedule.register_pixels)
-
-    def _outer_taps_of(self, output_row: tuple[Index, ...]) -> tuple[tuple[Index, IndexLike], ...]:
-        """Of each outer dimension the first tap that a row of outputs needs, and the number of them."""
-        shape, outer = self.shape, self.shape.decomposition.kernel_size[:-1]
-        if not self._skips_padding:
-            return tuple((Index(0), taps) for taps in outer)
-        needed = []
-        for d, (output, taps) in enumerate(zip(output_row, outer, strict=True)):
-            # How far before the image, and before its end, the first tap reads.
-            outside = Index(shape.padding_low[d]) - output * shape.strides[d]
-            first = ceildiv(outside.maximum(0), shape.dilations[d]).minimum(taps)
-            behind = (outside + shape.input_size[d]).maximum(0)
-            end = ceildiv(behind, shape.dilations[d]).minimum(taps).maximum(first)
-            needed.append((first, end - first))
-        return tuple(needed)
-
-    def _tap_offset(self, tap_row: Index, tap_strides: list[IndexLike]) -> Index:
-        if len(tap_strides) == 1:
-            return tap_row * tap_strides[0]
-        offset = Index(0)
-        taps = unflatten(tap_row, self.shape.decomposition.kernel_size[:-1])
-        for coordinate, stride in zip(taps, tap_strides, strict=True):
-            offset = offset + coordinate * stride
-        return offset
+        return DirectInput.of_staged_rows(self.shape, staged)
 
     @property
     def _spatial_position(self) -> int:
@@ -545,7 +300,3 @@ class DirectKernel:
         if self.blocks.count == 1:
             return 0
         return self.schedule.product.filters_ahead(self.schedule.row_block * self._register_blocks_of_row)
-
-    @property
-    def _outer_taps(self) -> int:
-        return prod(self.shape.decomposition.kernel_size[:-1])

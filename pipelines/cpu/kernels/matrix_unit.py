@@ -27,7 +27,7 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Work
 
-from .staging import OutputBlock
+from .output_blocks import OutputBlock
 from .tiled import PlacedBlock, TiledInput, TiledKernel
 
 

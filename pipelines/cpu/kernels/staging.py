@@ -14,27 +14,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unf
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-
-@dataclass(frozen=True)
-class OutputBlock:
-    """The outputs of a workgroup: `rows` rows of image `number`, from pixel `first_pixel` on."""
-
-    number: Index
-    first_row: Index
-    rows: Index
-    first_pixel: Index
-
-    def pixels(self, shape: ConvolutionShape, row_pixels: int) -> range:
-        """From the first to the last of `row_pixels` in each row, for a block that is known.
-
-        They are numbered as `TouchedPixels` are.
-        """
-        rows = self.number * shape.output_rows + self.first_row
-        first = (rows * shape.output_size[-1] + self.first_pixel).known
-        last_row = ((self.rows - 1) * shape.output_size[-1]).known
-        assert first is not None
-        assert last_row is not None
-        return range(first, first + last_row + row_pixels)
+from .output_blocks import OutputBlock
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import DirectKernel
-from .staging import OutputBlock
+from .output_blocks import OutputBlock
 from .store import RegisterBlockStore
 
 ScheduleType = TypeVar("ScheduleType", bound=TileSchedule)
