@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient import DepthwiseWeightGradientKernel
+from iree.winograd.pipelines.cpu.kernels.depthwise_weight_gradient_blocking import (
+    DepthwiseWeightGradientBlocking,
+)
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
@@ -32,15 +34,15 @@ def depthwise_weight_gradient_seconds(
 
     and that of adding up the taps of several slices.
     """
-    kernel = DepthwiseWeightGradientKernel(shape, schedule, target)
+    blocking = DepthwiseWeightGradientBlocking(shape, schedule, target)
     batch, cycle = shape.images, 1 / machine.clock
-    workers = Workers(machine, threads, schedule.slices * kernel.channel_parts)
-    blocks = ceil_div(batch * kernel.blocks_per_image, schedule.slices)
-    block_vectors = workers.load * blocks * kernel.blocks.part_size(kernel.channel_parts)
-    loading = kernel.loads_per_product / machine.loads_per_cycle * cycle
+    workers = Workers(machine, threads, schedule.slices * blocking.channel_parts)
+    blocks = ceil_div(batch * blocking.expected_blocks_per_image, schedule.slices)
+    block_vectors = workers.load * blocks * blocking.channel_blocks.part_size(blocking.channel_parts)
+    loading = blocking.loads_per_product / machine.loads_per_cycle * cycle
     per_product = max(multiply_add_seconds(target, machine), loading) / DEPTHWISE_PRODUCTS
     size = batch * (shape.image_bytes + shape.result_bytes)
-    reached = CHANNEL_PARTS if kernel.channel_parts > 1 else CHANNEL_VECTORS
+    reached = CHANNEL_PARTS if blocking.channel_parts > 1 else CHANNEL_VECTORS
     moved = size / workers.count / (reached * workers.shared_bandwidth(size))
     accumulating = shape.kernel_size[-1] * shape.group_inputs * schedule.interleaved_sums * ACCUMULATE_CYCLES
     starting = schedule.pixel_block // shape.output_size[-1] * TAP_ROW_CYCLES
