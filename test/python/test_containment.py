@@ -88,20 +88,16 @@ FOR_GPUS = (
     "winograd-lower-group-norm",
     "winograd-insert-phases",
     "winograd-copy-rearranged",
-    "winograd-copy-inserted",
     "winograd-merge-projections",
     "winograd-sum-repeated-taps",
 )
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
 `test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs, and
 `test_sum_repeated_taps.py`."""
-FOR_DIVIDED = "winograd-join-slices"
-"""Has work only where slices are concatenated: `test/passes/join-slices.mlir`, `test_concatenations.py`."""
 FOR_ONE_THREAD = "winograd-place-scratch"
 """Has work only for programs of one thread: `test/pipelines/place-scratch.mlir`."""
 FOR_OTHERS = {
     FOR_ONE_THREAD,
-    FOR_DIVIDED,
     FOR_ANNOTATIONS,
     *FOR_GPUS,
     *FOR_CALLED,
