@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
+from iree.winograd.passes.match.navigation import RESHAPES
 
 from .elementwise import captures
 from .no_match import NoMatch
-
-_RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 def image_operands(operation: ir.Operation) -> frozenset[int] | NoMatch:
@@ -19,7 +18,7 @@ def image_operands(operation: ir.Operation) -> frozenset[int] | NoMatch:
         return NoMatch(operation, "it has other results than images of known sizes")
     if operation.name == "tensor.pad":
         return _operands_of_pad(operation)
-    if operation.name in _RESHAPES:
+    if operation.name in RESHAPES:
         shapes = [
             list(ir.RankedTensorType(each.type).shape) for each in (operation.operands[0], *operation.results)
         ]

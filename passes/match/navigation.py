@@ -19,7 +19,8 @@ KEEPING_ELEMENTS = (
 )
 """Operations whose results are elements of their first operand, as they are."""
 
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+_VIEWS = ("tensor.cast", *RESHAPES, "tensor.extract_slice")
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
 """Operations that hold the module of a kernel, or each other."""
 
@@ -68,9 +69,16 @@ def defining_operation(value: ir.Value) -> ir.Operation | None:
 def unreshaped(value: ir.Value) -> ir.Value:
     """The tensor that `value` is with other dimensions, all elements in the same order."""
     definition = defining_operation(value)
-    while definition is not None and definition.name in _RESHAPES:
+    while definition is not None and definition.name in RESHAPES:
         value = definition.operands[0]
         definition = defining_operation(value)
+    return value
+
+
+def viewed(value: ir.Value) -> ir.Value:
+    """The tensor whose memory `value` may be a part of, or have in another shape."""
+    while (operation := defining_operation(value)) is not None and operation.name in _VIEWS:
+        value = operation.operands[0]
     return value
 
 

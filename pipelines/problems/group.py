@@ -9,14 +9,12 @@ from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, Outpu
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.navigation import defining_operation, only_user, viewed
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.slices import match_slice
 
 from .shape import ConvolutionShape
 from .stages import match_stages, require_outputs, stated_facts
-
-_VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,7 @@ class ConvolutionGroup:
         if part.strides[-1] != 1 or rank != self.output_transform.image_type.rank:
             return None
         read = (self.source.whole, *self.output_transform.epilogue_operands)
-        return None if _viewed(user.operands[1]) in map(_viewed, read) else user
+        return None if viewed(user.operands[1]) in map(viewed, read) else user
 
     @property
     def _inserting(self) -> ir.Operation | None:
@@ -74,13 +72,13 @@ class ConvolutionGroup:
 
     def _reads(self, destination: ChannelSlice) -> bool:
         """Whether the convolution may read what it would write to the destination."""
-        shape, viewed = self.shape, _viewed(destination.whole)
+        shape, memory = self.shape, viewed(destination.whole)
         reads = [(self.source, shape.input_channels)]
         for operand in self.output_transform.epilogue_operands:
             extents = ir.RankedTensorType(operand.type).shape
             reads.append((match_extract(operand), extents[-1] if extents else 0))
         return any(
-            _viewed(read.whole) == viewed
+            viewed(read.whole) == memory
             and (
                 read.whole != destination.whole or overlap(read, channels, destination, shape.output_channels)
             )
@@ -112,13 +110,6 @@ class ConvolutionGroup:
         )
         require_outputs(shape, outputs)
         return shape
-
-
-def _viewed(value: ir.Value) -> ir.Value:
-    """The tensor whose memory `value` may be a part of, or have in another shape."""
-    while (operation := defining_operation(value)) is not None and operation.name in _VIEWS:
-        value = operation.operands[0]
-    return value
 
 
 def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | NoMatch:

@@ -6,7 +6,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import inserted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.navigation import defining_operation, viewed, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering
@@ -15,7 +15,6 @@ from ..problems.tensor_operations import InsertedPart
 
 _CONCATENATION, _INSERTION = "tensor.concat", "tensor.insert_slice"
 _KERNEL = "flow.dispatch"
-_VIEWS = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
 
 
 @register_pass("winograd-copy-inserted")
@@ -98,6 +97,5 @@ def _copy_inserted(insertion: ir.Operation, backend: Backend, lowering: Lowering
 
 def _is_computed(part: ir.Value) -> bool:
     """Whether it is in memory: a kernel computed it, the caller gives it, or IREE transposes to it."""
-    while (operation := defining_operation(part)) is not None and operation.name in _VIEWS:
-        part = operation.operands[0]
+    operation = defining_operation(viewed(part))
     return operation is None or operation.name in (_KERNEL, "linalg.transpose")

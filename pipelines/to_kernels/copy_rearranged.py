@@ -13,7 +13,7 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.navigation import only_user, transforms, walk
+from iree.winograd.passes.match.navigation import RESHAPES, only_user, transforms, walk
 from iree.winograd.passes.match.rearrangement import (
     MOVES,
     Rearrangement,
@@ -27,7 +27,6 @@ from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import Rearranged
 
 _KERNELS = ("flow.dispatch", "winograd.")
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 @register_pass("winograd-copy-rearranged")
@@ -100,7 +99,7 @@ def _may_copy(operation: ir.Operation) -> bool:
     """Whether IREE copies elements for the operation, or for what reshapes or transposes a slice."""
     if operation.name == "tensor.extract_slice":
         users = [use.owner.operation.name for use in operation.results[0].uses]
-        return bool(users) and all(user in (*_RESHAPES, "linalg.transpose") for user in users)
+        return bool(users) and all(user in (*RESHAPES, "linalg.transpose") for user in users)
     return operation.name in MOVES or match_repetition(operation) is not None
 
 
@@ -130,7 +129,7 @@ def _is_read_by_kernels(result: ir.Value) -> bool:
     """Whether nothing else reads it."""
     users = [use.owner.operation for use in result.uses]
     return all(
-        _is_read_by_kernels(user.results[0]) if user.name in _RESHAPES else user.name.startswith(_KERNELS)
+        _is_read_by_kernels(user.results[0]) if user.name in RESHAPES else user.name.startswith(_KERNELS)
         for user in users
     )
 
@@ -138,7 +137,7 @@ def _is_read_by_kernels(result: ir.Value) -> bool:
 def _is_read_in_place(rearrangement: Rearrangement) -> bool:
     """Whether nothing else than an elementwise operation reads it, which may read it where it is."""
     user = only_user(rearrangement.result)
-    while user is not None and user.name in _RESHAPES:
+    while user is not None and user.name in RESHAPES:
         user = only_user(user.results[0])
     if user is not None and user.name == "linalg.transpose" and rearrangement.moves == 0:
         # IREE's transpositions read no slices.

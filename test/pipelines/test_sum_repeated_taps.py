@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-
 import iree.winograd
 import pytest
 import torch
 from iree.winograd.pipelines.for_target import sum_repeated_taps
+from positive_weights import with_positive_weights
 from wide import wide_combinations
 
 
@@ -27,14 +26,6 @@ class Enlarged(torch.nn.Module):
         larger = torch.nn.functional.interpolate(image, scale_factor=self.times, mode="nearest")
         result: torch.Tensor = self.convolution(larger)
         return result
-
-
-def with_positive_weights(model: torch.nn.Module) -> torch.nn.Module:
-    """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
-    positive = copy.deepcopy(model)
-    for parameter in positive.parameters():
-        parameter.abs_()
-    return positive
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,6 +18,7 @@ from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
+from positive_weights import with_positive_weights
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -172,16 +172,6 @@ class Scales(nn.Module):
         found = torch.cat([each(image).flatten(2) for each in (self.large, self.small)], 2)
         first, last = found.split([8, 4], 1)
         return first.unflatten(1, (2, 4)).softmax(2).sum(1), last
-
-
-def with_positive_weights(model: nn.Module) -> nn.Module:
-    """The same layers with the absolute values of all weights: what sums are of, before anything cancels."""
-    positive = copy.deepcopy(model)
-    for parameter in positive.parameters():
-        parameter.data.abs_()
-    for buffer in positive.buffers():
-        buffer.abs_()
-    return positive
 
 
 def copies(model: nn.Module, *inputs: torch.Tensor) -> int:
