@@ -6,7 +6,8 @@ All of a row are timed side by side in one process: our program in the type, our
 type (eager, and traced and frozen), OpenVINO with that precision, and, if asked for, IREE alone. Errors are
 against float64 of the same weights, of the largest result. On a machine that does other things, too,
 `--clock processor` gives the time of the processor; it counts all threads. `--target` is for ours alone.
-Rows that the output already has are skipped, so that a run can be continued.
+Rows that the output already has are skipped, so that a run can be continued. So many rows as `--jobs` says
+compile side by side, each in a process of its own, and then are timed one after the other.
 """
 
 from __future__ import annotations
@@ -14,19 +15,25 @@ from __future__ import annotations
 import argparse
 import copy
 import json
+import math
+import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.isolation import answer_task, run_isolated
+from benchmarks.compile_then_time import CompiledNetwork
+from benchmarks.isolation import answer_task, questions, tell
 
 TYPES = ("bf16", "f16")
 TOOLS = ("ours", "ours-f32", "torch", "torch-frozen", "openvino", "iree")
-_BURST_SECONDS = 0.2
+_MOST_SECONDS = 3600.0
+"""For the compilation of a row, and for its timing."""
 _CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 
@@ -40,26 +47,51 @@ class Row:
     threads: int
     tools: tuple[str, ...]
     rounds: int
+    burst: float = 0.2
     clock: str = "wall"
     target: str | None = None
 
 
 def main() -> None:
-    if answer_task(lambda task: _measure(Row(**task))):
+    if answer_task(lambda task: _work(Row(**task))):
         return
     options = _parse_arguments()
     output = options.output
     records = json.loads(output.read_text()) if output is not None and output.exists() else []
-    for case in product(options.network, options.type, options.batch, options.threads):
-        row = Row(*case, tuple(options.tools), options.rounds, options.clock, options.target)
-        if any(_case(record) == case for record in records):
-            continue
-        outcome = run_isolated("benchmarks.half_precision", asdict(row), threads=row.threads)
-        times = {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
-        records.append({**asdict(row), "times": times})
-        _print(records[-1])
-        if output is not None:
-            output.write_text(json.dumps(records, indent=1))
+    end = time.monotonic() + options.budget
+    settings = (tuple(options.tools), options.rounds, options.burst, options.clock, options.target)
+    rows = [
+        Row(network, type_, batch, threads, *settings)
+        for threads, batch, network, type_ in product(
+            options.threads, options.batch, options.network, options.type
+        )
+    ]
+    rows = [row for row in rows if _case(asdict(row)) not in map(_case, records)]
+    for first in range(0, len(rows), options.jobs):
+        for record in _timed(rows[first : first + options.jobs], end):
+            records.append(record)
+            _print(record)
+            if output is not None:
+                output.write_text(json.dumps(records, indent=1))
+
+
+def _timed(rows: Sequence[Row], end: float) -> Iterator[dict[str, Any]]:
+    """The rows with their times, as they are timed: all are compiled side by side before the first is, and
+    none is begun after `end`."""
+    processors = frozenset(os.sched_getaffinity(0))
+
+    def compiled(row: Row) -> CompiledNetwork:
+        left = max(0.1, min(_MOST_SECONDS, end - time.monotonic()))
+        module, task = "benchmarks.half_precision", asdict(row)
+        return CompiledNetwork(module, task, {}, processors=processors, seconds=left)
+
+    with ExitStack() as stack, ThreadPoolExecutor(len(rows)) as pool:
+        networks = [stack.enter_context(network) for network in pool.map(compiled, rows)]
+        for row, network in zip(rows, networks, strict=True):
+            if time.monotonic() < end:
+                told = network.timed()
+                times = {"failure": told["failure"]} if "failure" in told else told["times"]
+                yield {**asdict(row), "times": times}
 
 
 def _case(record: dict[str, Any]) -> tuple[Any, ...]:
@@ -78,6 +110,9 @@ def _parse_arguments() -> argparse.Namespace:
         "--tools", nargs="+", choices=TOOLS, default=[each for each in TOOLS if each != "iree"]
     )
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--burst", type=float, default=0.2, help="seconds of a tool in a round")
+    parser.add_argument("--jobs", type=int, default=1, help="rows that compile at once")
+    parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which no row is begun")
     parser.add_argument("--clock", choices=_CLOCKS, default="wall")
     parser.add_argument(
         "--target", help="that ours is compiled for, e.g. cpu:haswell; this machine unless given"
@@ -90,36 +125,57 @@ def _parse_arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measure(row: Row) -> dict[str, Any]:
+def _work(row: Row) -> None:
+    """Tells when all tools are ready, and the times when it is asked for them."""
     import torch
 
     from benchmarks.networks.half import NETWORKS
-    from benchmarks.timing import Contender, time_interleaved
 
     warnings.simplefilter("ignore")
     torch.set_grad_enabled(False)
-    torch.set_num_threads(row.threads)
+    # Other rows compile meanwhile.
+    torch.set_num_threads(1)
     type_ = {"bf16": torch.bfloat16, "f16": torch.float16}[row.type]
     network = NETWORKS[row.network]
     half, images = network.calibrated().to(type_), network.input(row.batch).to(type_)
     exact = copy.deepcopy(half).double()(images.double())
+    runs: dict[str, Callable[[], Any]] = {}
     records: dict[str, Any] = {}
-    contenders = []
     for tool in row.tools:
         try:
-            run = _prepared(tool, half, images, row)
+            runs[tool] = _prepared(tool, half, images, row)
+        except Exception as failure:
+            records[tool] = _failed(failure)
+    tell({"row": {}, "is_done": True})
+    for _ in questions():
+        torch.set_num_threads(row.threads)
+        records |= _measured(runs, exact, row)
+        tell({"row": {"times": {tool: records[tool] for tool in row.tools}}, "is_done": True})
+
+
+def _measured(runs: dict[str, Callable[[], Any]], exact: Any, row: Row) -> dict[str, Any]:
+    """The error and the time of each tool."""
+    from benchmarks.timing import Contender, time_interleaved
+
+    records: dict[str, Any] = {}
+    contenders = []
+    for tool, run in runs.items():
+        try:
             difference = (_tensor(run()).double() - exact).abs().max() / exact.abs().max()
         except Exception as failure:
-            records[tool] = {"failure": f"{type(failure).__name__}: {str(failure)[:200]}"}
+            records[tool] = _failed(failure)
             continue
         records[tool] = {"error": float(difference)}
         contenders.append(Contender(tool, run))
-    clock = _CLOCKS[row.clock]
     for tool, timing in time_interleaved(
-        contenders, rounds=row.rounds, burst_seconds=_BURST_SECONDS, clock=clock
+        contenders, rounds=row.rounds, burst_seconds=row.burst, clock=_CLOCKS[row.clock]
     ).items():
         records[tool] |= {"milliseconds": 1e3 * timing.median, "spread": timing.spread}
     return records
+
+
+def _failed(failure: Exception) -> dict[str, str]:
+    return {"failure": f"{type(failure).__name__}: {str(failure)[:200]}"}
 
 
 def _prepared(tool: str, half: Any, images: Any, row: Row) -> Callable[[], Any]:
