@@ -15,6 +15,7 @@ from iree.winograd.cuda.launch_graph import LaunchGraph, LoadedKernels
 from iree.winograd.errors import CallError
 from iree.winograd.loading.device import BUFFER_ALIGNMENT, RUNTIME_ERRORS
 from iree.winograd.loading.launchable import Launchable
+from iree.winograd.loading.shared_memory import SHARED
 from iree.winograd.pipelines.problems.launches import Memory, ResultPlace
 from torch.utils.dlpack import from_dlpack
 
@@ -132,6 +133,8 @@ class LaunchedFunction:
     def _make_graph(self, addresses: Sequence[int]) -> LaunchGraph:
         program = self._launchable.program
         self._constants = [from_dlpack(program.dlpack(view, self._index)) for view in program.constants()]
+        for constant in self._constants:
+            SHARED.add(constant)
         moving = [
             *(Memory("argument", number) for number in range(len(self._arguments))),
             *(Memory("allocation", number) for number in range(len(self._blocks))),

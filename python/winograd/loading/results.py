@@ -63,11 +63,11 @@ class Result(NamedTuple):
         if self.view is None or memory.size == 0:
             return torch.from_numpy(memory)
         # As an array of numpy's memory it would outlive the interpreter with objects of the runtime's.
-        from iree.winograd.loading.shared_memory import RESULTS
+        from iree.winograd.loading.shared_memory import SHARED
 
         view = HalBufferView(self.view.get_buffer(), memory.shape, element_type.hal)
         tensor = torch.utils.dlpack.from_dlpack(self.device.create_dlpack_capsule(view, *_DLPACK_CPU))
-        RESULTS.add(tensor)
+        SHARED.add(tensor)
         return tensor
 
 

@@ -11,7 +11,7 @@ import torch
 
 
 class SharedMemory:
-    """The memory of results. It goes back to the device when no tensor uses it any more.
+    """The memory of results and constants. It goes back to the device when no tensor uses it any more.
 
     A buffer doesn't keep the cache of its device that it goes back to. When the interpreter ends, devices are
     freed with the modules, in no order that could be relied on, and tensors may live longer: to give their
@@ -26,9 +26,9 @@ class SharedMemory:
         self._lock = threading.RLock()
         self._kept = False
 
-    def add(self, result: torch.Tensor) -> None:
-        """Share the memory of `result`, which is IREE's."""
-        storage = result.untyped_storage()
+    def add(self, tensor: torch.Tensor) -> None:
+        """Share the memory of `tensor`, which is IREE's."""
+        storage = tensor.untyped_storage()
         with self._lock:
             if self._kept:
                 _keep(storage)
@@ -48,8 +48,8 @@ def _keep(storage: torch.UntypedStorage) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(storage))
 
 
-RESULTS = SharedMemory()
-"""The results of all parts of graphs."""
+SHARED = SharedMemory()
+"""That of all programs of the process."""
 
 # Before modules, and devices with them, are freed.
-atexit.register(RESULTS.keep)
+atexit.register(SHARED.keep)

@@ -13,7 +13,7 @@ from iree.winograd.errors import CallError
 from iree.winograd.loading.device import RUNTIME_ERRORS
 from iree.winograd.loading.launched_function import Order, in_memory_order
 from iree.winograd.loading.runtime import LoadedFunction
-from iree.winograd.loading.shared_memory import RESULTS
+from iree.winograd.loading.shared_memory import SHARED
 from iree.winograd.torch_compile.openmp import release_processors
 from iree.winograd.torch_compile.part_program import PartSignature
 from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]
@@ -78,7 +78,7 @@ class LoadedPart:
             if any(begin <= pointer < end for begin, end in taken):
                 result = result.clone()
             else:
-                RESULTS.add(result)
+                SHARED.add(result)
                 taken.append((pointer, pointer + result.nbytes))
             results.append(result if order is None else result.permute(order))
         return results[0] if len(results) == 1 else tuple(results)

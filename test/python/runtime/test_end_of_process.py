@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from iree.winograd.loading.runtime import load
+from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION
 from loaded_programs import compile_program
-from wide import wide_combinations
+from wide import wide, wide_combinations
 
 PREAMBLE = """
 import sys, threading, numpy as np
@@ -60,6 +61,55 @@ QUICK_ENDINGS = (
     "a device that is let go of",
 )
 
+LAUNCHED = """
+import gc, sys, torch
+from functools import cache
+from iree.runtime._binding import create_hal_driver
+from iree.winograd.cuda.driver import CudaDriver
+from iree.winograd.loading import launchable
+from iree.winograd.loading.device import Device
+from iree.winograd.loading.launched_function import LaunchedFunction
+from iree.winograd.loading.program_context import INSTANCE, ProgramContext
+from iree.winograd.loading.program_module import program_module
+from iree.winograd.pipelines.problems.launches import Copy, LaunchList, Memory, Place, ResultPlace
+from cuda.host_driver import HostDriver
+
+# In place of a GPU: a device of the host with the same cache, kept the same way, and its memory for torch.
+launchable._DLPACK_CUDA = 1
+torch.cuda.current_device, torch.cuda.is_current_stream_capturing = lambda: 0, lambda: False
+torch._C._cuda_getCurrentRawStream = lambda index: 0
+
+@cache
+def device():
+    hal = create_hal_driver("local-sync").create_default_device(allocators=["caching"])
+    return Device("cuda", hal, in_host_memory=False, workers=0)
+
+class Program(launchable.LaunchableProgram):
+    def executables(self):
+        return []
+
+def loaded():
+    module = program_module(INSTANCE, sys.argv[1])
+    program = Program(sys.argv[1], ProgramContext(module, device()), module)
+    copy = Copy(Place(Memory("constant", 0), 0), Place(Memory("allocation", 0), 0), 16384)
+    result = ResultPlace(Place(Memory("allocation", 0), 0), "i32", (4096,))
+    launches = LaunchList(((copy,),), (16384,), (result,))
+    function = launchable.Launchable(program, launches)
+    return LaunchedFunction(CudaDriver(HostDriver({})), function, [], [None], torch.device("cpu"), print)
+
+call = loaded()
+assert (call() == 7).all()
+"""
+"""Calls a function that is launched on CUDA, of a program with a constant."""
+
+LAUNCHED_ENDINGS = {
+    "a global": "",
+    "a module": "import builtins\nbuiltins.kept = call",
+    "a device that goes first": (
+        "import builtins\nbuiltins.kept = call._constants\ndevice.cache_clear()\ndel call"
+    ),
+}
+
 
 @pytest.fixture(scope="module")
 def doubling(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -79,20 +129,36 @@ def doubling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_a_process_with_results_ends(doubling: Path, ending: str, device: str) -> None:
-    command = [sys.executable, "-c", PREAMBLE + ENDINGS[ending], str(doubling), device]
-    # glibc overwrites what is freed.
-    environment = {**os.environ, "MALLOC_PERTURB_": "165"}
-    outcome = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, check=False
-    )
+    outcome = ended(PREAMBLE + ENDINGS[ending], str(doubling), device)
     assert outcome.returncode == 0, outcome.stderr
     # What a thread that never ends holds is reported.
     assert ending == "a daemon" or outcome.stderr == ""
 
 
+@pytest.mark.parametrize("ending", ["a global", *wide(list(LAUNCHED_ENDINGS)[1:])])
+def test_a_process_that_launched_a_program_with_constants_ends(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / "constants.vmfb"
+    path.write_bytes(compile_program(returned_constant(CONSTANTS_FUNCTION)))
+    outcome = ended(LAUNCHED + LAUNCHED_ENDINGS[ending], str(path))
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
+def ended(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A process that ran `code`; glibc overwrites what it frees."""
+    environment = {**os.environ, "MALLOC_PERTURB_": "165", "PYTHONPATH": str(Path(__file__).parents[1])}
+    command = [sys.executable, "-X", "faulthandler", "-c", code, *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def returned_constant(name: str) -> str:
+    """A function of this name without arguments."""
+    type_ = "tensor<4096xi32>"
+    text = f"func.func @{name}() -> {type_} {{\n  %0 = arith.constant dense<7> : {type_}\n"
+    return f"{text}  return %0 : {type_}\n}}\n"
+
+
 def test_results_that_are_constants_outlive_the_program() -> None:
-    text = "func.func @main() -> tensor<4096xi32> {\n  %0 = arith.constant dense<7> : tensor<4096xi32>\n"
-    program = load(compile_program(f"{text}  return %0 : tensor<4096xi32>\n}}\n"), "local-sync")
+    program = load(compile_program(returned_constant("main")), "local-sync")
     result = program()
     del program
     others = [np.zeros(4096, np.int32) for _ in range(20)]
