@@ -4,16 +4,18 @@
     python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
-Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs
+Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs 
 (`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images,
-channels last. With `--types f16` or `bf16` the network is of that type in all tools, and `eager_error` is
-that of torch in it. Each network, batch and type has its own process, on one of the `--gpus`. These compile
-side by side. When all have, the host does nothing else but to time them, one at once on each GPU, which is
-kept busy before. Milliseconds are of a call that waits for its end, of one of several in a chain, and of
-its kernels, of which those that take most of a call are listed. Errors are |result - exact| / |exact| in
-the 2-norm, against float64 on the same device. What our backend leaves to the fallback is listed. Networks
-whose library isn't installed fail by that alone; those that the output already has are skipped, so that a
-run can be continued.
+channels last.
+`--tools winograd winograd-fewer-guards` tells what torch's guards take of a call. With `--types f16` or
+`bf16` the network is of that type in all tools, and `eager_error` is that of torch in it. Each network,
+batch and type has its own process, on one of the `--gpus`. These compile side by side. When all have, the
+host does nothing else but to time them, one at once on each GPU, which is kept busy before. Milliseconds
+are of a call that waits for its end, of one of several in a chain, and of its kernels, of which those
+that take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64
+on the same device. What our backend leaves to the fallback is listed. Networks whose library isn't
+installed fail by that alone; those that the output already has are skipped, so that a run can be
+continued.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import iree.winograd
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.compile_contenders import (
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
 TITLE = "gpu_networks"
 INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
+FEWER_GUARDS = f"{OURS}-fewer-guards"
 
 _CHAINED = 10
 """Calls that follow each other without waiting."""
@@ -97,6 +101,9 @@ class _Tool:
 _TOOLS: Mapping[str, _Tool] = MappingProxyType(
     {
         OURS: _Tool({"backend": OURS}, tf32=False),
+        FEWER_GUARDS: _Tool(
+            {"backend": OURS, "options": {"guard_filter_fn": iree.winograd.fewer_guards}}, tf32=False
+        ),
         GRAPHS: _Tool({"mode": "reduce-overhead"}),
         INDUCTOR: _Tool({}),
         HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
@@ -136,7 +143,9 @@ def main() -> None:
     parser.add_argument("--networks", nargs="+", choices=known, default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
     parser.add_argument("--types", nargs="+", choices=_TYPES, default=["f32"])
-    parser.add_argument("--tools", nargs="+", choices=_TOOLS, default=list(_TOOLS), metavar="TOOL")
+    parser.add_argument(
+        "--tools", nargs="+", choices=_TOOLS, default=[OURS, GRAPHS, INDUCTOR, HALF_GRAPHS], metavar="TOOL"
+    )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--burst", type=float, default=0.03, help="seconds of a tool's turn in a round")

@@ -201,6 +201,8 @@ _CALLED = {
     "inductor-graphs-fp16": "its graphs, fp16",
 }
 _SAME_TYPE = ("inductor", "inductor-graphs")
+_CALL_OVER_KERNELS, _CALL_MILLISECONDS = 1.1, 0.02
+"""What a call may take: times its kernels', and more than these."""
 """Inductor's modes that compute in the type of the model, f32 as TF32."""
 
 
@@ -248,6 +250,22 @@ def _beside_fp16(row: Mapping[str, Any], half: Mapping[str, Any] | None) -> Mapp
     tools = row.get("tools", {})
     in_half = {} if half is None else half.get("tools", {}).get("inductor-graphs", {})
     return {**row, "tools": {"inductor-graphs-fp16": in_half, **tools}} if in_half and tools else row
+
+
+def guards(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls with all of torch's guards and with fewer, beside those of their kernels."""
+    heads = ("network", "type", "batch", "a call, ms", "fewer guards", "chained", "its kernels", "count")
+    rows, within = [], []
+    for row in (row for file in files for row in file["gpu_networks"].values()):
+        all_guards, fewer = (row["tools"][name] for name in ("winograd", "winograd-fewer-guards"))
+        kernels = all_guards["kernel_milliseconds"]
+        within.append(fewer["milliseconds"] <= _CALL_OVER_KERNELS * kernels + _CALL_MILLISECONDS)
+        times = (all_guards["milliseconds"], fewer["milliseconds"], fewer["chained"], kernels)
+        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
+        rows.append((*named, *(number(each, ".3f") for each in times), number(all_guards["kernels"], ".0f")))
+    lines = table(heads, sorted(rows))
+    bound = f"{_CALL_OVER_KERNELS} times their kernels' time and {1e3 * _CALL_MILLISECONDS:.0f} us"
+    return [*lines, "", f"With fewer guards {sum(within)} of {len(within)} calls take at most {bound}."]
 
 
 def half_networks(files: Sequence[Any]) -> list[str]:

@@ -98,6 +98,7 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
         "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
     ),
+    "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_half_layers --type f32 --jobs 13"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_half_layers --type f16 --jobs 15"),
@@ -127,6 +128,11 @@ RUNS: Mapping[str, Run] = {
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
         "gpu_networks --networks denoising_unet --types f16 f32 --tools winograd inductor-graphs --rounds 5",
+    ),
+    "gpu-unet-bf16-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks denoising_unet --types bf16 --tools winograd inductor-graphs --rounds 7",
     ),
     "gradients-depthwise.json": Run(
         "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"

@@ -15,7 +15,7 @@ from wide import wide
 from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import called_networks, half_networks, open_sizes, over_tf32
+from benchmarks.tables.gpu import called_networks, guards, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
@@ -46,6 +46,17 @@ def test_the_table_compares_with_the_better_mode_of_inductor() -> None:
     assert lines[3].startswith("| `lost` | 32 | failed | 8.00 |  |  |  |  | failed |")
     assert lines[4].startswith("| `ended` | 1 | failed |")
     assert lines[-3] == "Over TF32: 1.50 in the geometric mean of 1, 1.50 at least."
+
+
+def test_the_table_of_guards_says_which_calls_take_little_more_than_their_kernels() -> None:
+    close = row("close", 1, winograd=0.4, winograd_fewer_guards=0.12)
+    far = row("far", 1, winograd=0.4, winograd_fewer_guards=0.14)
+    for each in (close, far):
+        each.update(type="f32")
+        each["tools"]["winograd"]["kernels"] = 9
+    lines = guards([{gpu_networks.TITLE: {"a": close, "b": far}}])
+    assert lines[2] == "| `close` | f32 | 1 | 0.400 | 0.120 | 0.060 | 0.100 | 9 |"
+    assert lines[-1] == "With fewer guards 1 of 2 calls take at most 1.1 times their kernels' time and 20 us."
 
 
 def test_large_images_come_one_at_a_time() -> None:
