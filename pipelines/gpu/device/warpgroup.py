@@ -216,6 +216,11 @@ def give_registers(count: int) -> None:
     nvvm.SetMaxRegisterOp(count, ir.Attribute.parse("#nvvm.action<decrease>"))
 
 
+def synchronize_warp() -> None:
+    """Waits until all threads of the warp are here and see what the others wrote."""
+    nvvm.SyncWarpOp(_integer(-1))
+
+
 def warpgroup_barrier(warpgroup: Index) -> None:
     """Waits until all threads of one of the workgroup's warpgroups are here and see what the others wrote."""
     # The first barrier is that of the workgroup.

@@ -9,9 +9,10 @@ threads moving some. Barriers say of each stage's place that it is full, or empt
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import islice
 from math import log2
 
 import numpy as np
@@ -50,6 +51,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     publish,
     settled_pairs,
     settled_sums,
+    synchronize_warp,
 )
 from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
 
@@ -154,7 +156,6 @@ class _Workgroup:
         return (self._first + self._warpgroup * WARPGROUP_ROWS).less_than(rows)
 
     def emit(self) -> None:
-        scores, keys = self._scores, self._schedule.keys
         self._clear_channels()
         when(thread_id().less_than(1), self._initialize)
         barrier()
@@ -162,11 +163,16 @@ class _Workgroup:
         self._queries.store(queries, self._shared, 0)
         self._store_block(Index(0), loaded)
         loaded = self._load_following(Index(0))
-        zero = zero_scalar(F32.type)
-        # No infinity when it is multiplied.
-        lowest = constant_like(zero, LOWEST / max(1.0, self._factor))
-        results = [zero] * (WARPGROUP_ROWS * self._mixtures.columns // WARPGROUP_THREADS)
-        values = [lowest, lowest, zero, zero, *results]
+        if self._schedule.overlaps:
+            # Warpgroups behind the last query help to move keys alone.
+            when(self._has_queries, lambda: self._attend_ahead(loaded), lambda: self._move(loaded))
+        else:
+            self._attend(loaded)
+
+    def _attend(self, loaded: list[ir.Value]) -> None:
+        """Each block's scores, exponentials, and products with values, one after the other."""
+        scores, keys = self._scores, self._schedule.keys
+        values = self._nothing()
         whole = scores.columns // keys * keys
         count = len(values)
         if whole:
@@ -180,12 +186,87 @@ class _Workgroup:
             values = self._add_moved(Index(whole), rest, values, loaded)[:count]
         self._store(values[2:4], values[4:])
 
+    def _attend_ahead(self, loaded: list[ir.Value]) -> None:
+        """The same, but a block's products with values run beside the exponentials of the next one.
+
+        What is carried has the weights of the block whose products are next, too.
+        """
+        columns, keys = self._scores.columns, self._schedule.keys
+        first = Index(0)
+        scored = self._begin_scores(first, min(keys, columns))
+        commit_products()
+        loaded = self._move_following(first, loaded)
+        (scores,) = landed_sums([scored])
+        values = self._nothing()
+        state, _, weights = self._weighed(first, min(keys, columns), scores, values[:4])
+        values, weights = [*state, *values[4:]], self._held(weights)
+        counts = [len(values), len(weights), len(loaded)]
+
+        def add_block(first: Index, carried: list[ir.Value], count: int = keys) -> list[ir.Value]:
+            values, weights, loaded = _parted(carried, counts)
+            return self._add_ahead(first, count, values, weights, loaded)
+
+        whole, rest = divmod(columns, keys)
+        carried = [*values, *weights, *loaded]
+        if whole > 1:
+            carried = loop_carried((whole - 1) * keys, keys, carried, add_block, "keys")
+        if rest and whole:
+            carried = add_block(Index((whole - 1) * keys), carried, rest)
+            counts[1] = _whole_steps(rest) * WARPGROUP_ROWS // (WARPGROUP_THREADS * PAIR)
+        values, weights, _ = _parted(carried, counts)
+        begin_products()
+        mixed = self._begin_mixed(Index((ceil_div(columns, keys) - 1) * keys), weights, values[4:])
+        commit_products()
+        (results,) = landed_sums([mixed])
+        self._store(values[2:4], results)
+
+    def _add_ahead(
+        self,
+        first: Index,
+        count: int,
+        values: Sequence[ir.Value],
+        weights: Sequence[ir.Value],
+        loaded: Sequence[ir.Value],
+    ) -> list[ir.Value]:
+        """Adds a block of keys by its `weights`, and finds those of the next one, of `count` keys."""
+        following = first + self._schedule.keys
+        scored = self._begin_scores(following, count)
+        commit_products()
+        mixed = self._begin_mixed(first, weights, values[4:])
+        commit_products()
+        loaded = self._move_following(following, loaded)
+        (scores,) = landed_sums([scored], pending=1)
+        state, scales, exponentials = self._weighed(following, count, scores, values[:4])
+        # Before the wait, not behind it.
+        exponentials = settled_sums(exponentials)
+        (results,) = landed_sums([mixed])
+        self._release(first)
+        return [*state, *self._scaled(results, scales), *self._held(exponentials), *loaded]
+
+    def _move(self, loaded: list[ir.Value]) -> None:
+        """What a warpgroup without queries does."""
+
+        def move(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
+            moved = self._move_following(first, carried)
+            self._release(first)
+            return moved
+
+        loop_carried(self._scores.columns, self._schedule.keys, loaded, move, "keys")
+
+    def _nothing(self) -> list[ir.Value]:
+        """What is carried before the first block."""
+        zero = zero_scalar(F32.type)
+        # No infinity when it is multiplied.
+        lowest = constant_like(zero, LOWEST / max(1.0, self._factor))
+        results = [zero] * (WARPGROUP_ROWS * self._mixtures.columns // WARPGROUP_THREADS)
+        return [lowest, lowest, zero, zero, *results]
+
     # Memory
 
     def _initialize(self) -> None:
         for place in range(self._schedule.stages):
-            self._full(Index(place)).initialize(arrivals=self._schedule.threads)
-            self._empty(Index(place)).initialize(arrivals=self._schedule.threads // WARP_THREADS)
+            for each in (self._full(Index(place)), self._empty(Index(place))):
+                each.initialize(arrivals=self._schedule.threads // WARP_THREADS)
 
     def _full(self, place: Index) -> Barrier:
         """That a stage has come to a place."""
@@ -239,7 +320,8 @@ class _Workgroup:
         self._keys.store(loaded[:of_keys], self._shared, to)
         self._values.store(loaded[of_keys:], self._shared, to + self._of_keys.bytes)
         publish()
-        self._full(place).arrive()
+        synchronize_warp()
+        when(self._lane.less_than(1), self._full(place).arrive)
 
     def _of_place(self, place: Index) -> Index:
         return place * self._stage_bytes + self._stages
@@ -252,27 +334,50 @@ class _Workgroup:
         The next one, of which this thread's chunks are `loaded`, comes to shared memory, and those of the one
         behind it are asked for.
         """
+        loaded = self._move_following(first, loaded)
+        # Warpgroups behind the last query help to move keys alone.
+        values = values_when(self._has_queries, lambda: self._add_block(first, count, values), values)
+        self._release(first)
+        return [*values, *loaded]
+
+    def _move_following(self, first: Index, loaded: Sequence[ir.Value]) -> list[ir.Value]:
+        """Leaves the block behind one, of which this thread has loaded its chunks, in shared memory.
+
+        Gives this thread's chunks of the block behind that.
+        """
         following = first + self._schedule.keys
         when(following.less_than(self._scores.columns), lambda: self._store_block(following, loaded))
-        loaded = self._load_following(following)
-        place, parity = self._position(first)
+        return self._load_following(following)
 
-        def add() -> list[ir.Value]:
-            self._full(place).wait(parity)
-            return self._add_block(first, count, self._of_place(place), values)
-
-        # Warpgroups behind the last query help to move keys alone.
-        values = values_when(self._has_queries, add, values)
+    def _release(self, first: Index) -> None:
+        """This warp is done with a block."""
+        place, _ = self._position(first)
         when(self._lane.less_than(1), self._empty(place).arrive)
-        return [*values, *loaded]
 
     # A block of keys
 
-    def _add_block(
-        self, first: Index, count: int, place: Index, values: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        largest, sums, results = list(values[:2]), list(values[2:4]), list(values[4:])
-        scores = self._existing(count, self._masked(first, self._scored(place, count)))
+    def _add_block(self, first: Index, count: int, values: Sequence[ir.Value]) -> list[ir.Value]:
+        scored = self._begin_scores(first, count)
+        commit_products()
+        (scores,) = landed_sums([scored])
+        state, scales, exponentials = self._weighed(first, count, scores, values[:4])
+        weights = self._held(exponentials)
+        scaled = self._scaled(values[4:], scales)
+        begin_products()
+        mixed = self._begin_mixed(first, weights, scaled)
+        commit_products()
+        (results,) = landed_sums([mixed])
+        return [*state, *results]
+
+    def _weighed(
+        self, first: Index, count: int, scores: Sequence[ir.Value], state: Sequence[ir.Value]
+    ) -> tuple[list[ir.Value], list[ir.Value], list[ir.Value]]:
+        """What a block of so many keys makes of the largest scores and the sums of exponentials so far.
+
+        Behind these what results so far are to be multiplied by, and the block's exponentials.
+        """
+        largest, sums = list(state[:2]), list(state[2:])
+        scores = self._existing(count, self._masked(first, scores))
         scales = []
         for row in range(_ROWS):
             places = [i for i in range(len(scores)) if i // PAIR % _ROWS == row]
@@ -284,11 +389,14 @@ class _Workgroup:
                 scores[i] = self._exponential(scores[i], now)
             total = _combined([scores[i] for i in places], arith.addf)
             sums[row] = math.fma(sums[row], scales[row], total)
-        return [*largest, *sums, *self._mixed(place, scores, scales, results)]
+        return [*largest, *sums], scales, scores
 
-    def _scored(self, place: Index, count: int) -> list[ir.Value]:
-        """This thread's scores of so many keys, or of a few more, without their factor."""
+    def _begin_scores(self, first: Index, count: int) -> WarpgroupSums:
+        """Begins this thread's scores of so many keys, or of a few more, without their factor."""
         queries, keys = self._of_queries, self._of_keys
+        number, parity = self._position(first)
+        self._full(number).wait(parity)
+        place = self._of_place(number)
         of_warpgroup = self._warpgroup * (WARPGROUP_ROWS * COPIED_BYTES)
         rows = self._shared.gathered_operand(of_warpgroup, queries.distance, _EIGHT_ROWS, self._factors)
         columns = self._shared.gathered_operand(place, keys.distance, _EIGHT_ROWS, self._factors)
@@ -301,9 +409,7 @@ class _Workgroup:
                 columns.behind(chunk * keys.distance),
                 begins=chunk == 0,
             )
-        commit_products()
-        (scores,) = landed_sums([sums])
-        return scores
+        return sums
 
     @property
     def _is_scaled_late(self) -> bool:
@@ -350,34 +456,33 @@ class _Workgroup:
         difference = arith.subf(score, largest)
         return power_of_two(arith.mulf(difference, constant_like(difference, self._factor)))
 
-    def _mixed(
-        self,
-        place: Index,
-        weights: Sequence[ir.Value],
-        scales: Sequence[ir.Value],
-        results: Sequence[ir.Value],
-    ) -> list[ir.Value]:
-        """Scaled results, and what the block's weights mix of its values."""
+    def _held(self, weights: Sequence[ir.Value]) -> list[ir.Value]:
+        """Weights in half precision, in pairs, as the rows of products."""
+        return settled_pairs(
+            [held_pair(weights[i], weights[i + 1], self._factors) for i in range(0, len(weights), PAIR)]
+        )
+
+    def _scaled(self, results: Sequence[ir.Value], scales: Sequence[ir.Value]) -> list[ir.Value]:
+        return settled_sums(
+            [arith.mulf(result, scales[i // PAIR % _ROWS]) for i, result in enumerate(results)]
+        )
+
+    def _begin_mixed(
+        self, first: Index, weights: Sequence[ir.Value], results: Sequence[ir.Value]
+    ) -> WarpgroupSums:
+        """Begins to add what the `weights` of a block of keys mix of its values."""
         values = self._of_values
+        place = self._of_place(self._position(first)[0])
         columns = self._shared.transposed_operand(
             place + self._of_keys.bytes, values.distance, _EIGHT_ROWS, self._factors
         )
-        pairs = settled_pairs(
-            [held_pair(weights[i], weights[i + 1], self._factors) for i in range(0, len(weights), PAIR)]
-        )
-        scaled = settled_sums(
-            [arith.mulf(result, scales[i // PAIR % _ROWS]) for i, result in enumerate(results)]
-        )
-        begin_products()
-        sums = WarpgroupSums.of(scaled)
+        sums = WarpgroupSums.of(results)
         held = REDUCTION // _COLUMNS * _ROWS
-        for number, first in enumerate(range(0, len(pairs), held)):
+        for number, begin in enumerate(range(0, len(weights), held)):
             sums = sums.add_held(
-                pairs[first : first + held], columns.behind(number * REDUCTION * COPIED_BYTES)
+                weights[begin : begin + held], columns.behind(number * REDUCTION * COPIED_BYTES)
             )
-        commit_products()
-        (mixed,) = landed_sums([sums])
-        return mixed
+        return sums
 
     # The results
 
@@ -417,6 +522,12 @@ def _whole_steps(keys: int) -> int:
 def _column_of(number: int) -> int:
     """Behind this thread's first column, that of one of its sums."""
     return number // (PAIR * _ROWS) * _COLUMNS + number % PAIR
+
+
+def _parted(values: Sequence[ir.Value], counts: Sequence[int]) -> Iterator[list[ir.Value]]:
+    """So many of them each, one after the other."""
+    remaining = iter(values)
+    return (list(islice(remaining, count)) for count in counts)
 
 
 def _combined(values: Sequence[ir.Value], combine: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:

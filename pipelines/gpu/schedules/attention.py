@@ -208,11 +208,10 @@ class Chunks:
 class WarpgroupAttentionSchedule(AttentionSchedule):
     """On NVIDIA's matrix units of sm_90a, of half precision: a warpgroup has 64 queries.
 
-    Keys and values of three blocks are in shared memory, and so are queries: one block is copied while
-    warpgroups are at two others, since some of them find exponentials while others multiply.
+    Keys and values of some blocks are in shared memory, and so are queries: one block comes while
+    warpgroups are at others, since some of them find exponentials while others multiply.
     """
 
-    stages: ClassVar[int] = 3
     most_channels: ClassVar[int] = 160
     """A thread has half as many results, beside half as many scores as there are keys."""
 
@@ -220,6 +219,11 @@ class WarpgroupAttentionSchedule(AttentionSchedule):
     block_keys: int
     resident: int = 1
     """Workgroups that a multiprocessor should have registers for."""
+    overlaps: bool = True
+    """Whether a block's products with values run beside the exponentials of the next one, of which scores are
+    multiplied before. A thread has the weights of one block beside the scores of another then."""
+    stages: int = 4
+    """Blocks of keys, and of values, in shared memory."""
 
     @property
     def keys(self) -> int:

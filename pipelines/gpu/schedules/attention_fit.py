@@ -26,6 +26,8 @@ _MOVED = 1.5
 """What moving keys and values to shared memory takes, times what a warpgroup does with them."""
 _RESIDENT_THREADS = 512, 256
 """For which there are registers where a thread has few scores and results, or many."""
+_FEWEST_STAGES = 3
+"""Of keys and values on sm_90a: one comes while warpgroups are at two others."""
 _ROWS = (32, 16)
 """Queries of a workgroup that multiplies by multiply-adds."""
 MULTIPROCESSORS = 132
@@ -43,7 +45,7 @@ def attention_schedule(problem: AttentionProblem, target: GpuTarget) -> Attentio
     unit = target.matrix_unit
     candidates: list[AttentionSchedule] = []
     if target.has_warpgroup_products and multiplies_chunks(problem):
-        candidates += _of_warpgroups(problem)
+        candidates += _of_warpgroups(problem, target)
     if unit is MMA:
         most = min(MOST_WARPS, ceil_div(problem.scores.rows, MATRIX_ROWS))
         # TF32 has all numbers of half precision.
@@ -79,7 +81,7 @@ def multiplies_chunks(problem: AttentionProblem) -> bool:
     )
 
 
-def _of_warpgroups(problem: AttentionProblem) -> list[WarpgroupAttentionSchedule]:
+def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[WarpgroupAttentionSchedule]:
     """Those of fewer or more warpgroups, which share keys, that first which is predicted to take least.
 
     Four of them, and blocks of 64 keys, took 156 us of 16 heads of 4096 tokens and 40 channels on an H200,
@@ -99,11 +101,13 @@ def _of_warpgroups(problem: AttentionProblem) -> list[WarpgroupAttentionSchedule
         rounds = ceil_div(schedule.workgroups(problem), MULTIPROCESSORS)
         return rounds * (schedule.warpgroups + _MOVED)
 
-    candidates = [
-        WarpgroupAttentionSchedule(each, keys, max(1, threads // (each * WARPGROUP_THREADS)))
-        for each in range(most, 0, -1)
-    ]
-    return sorted(candidates, key=work)
+    def scheduled(warpgroups: int) -> WarpgroupAttentionSchedule:
+        resident = max(1, threads // (warpgroups * WARPGROUP_THREADS))
+        schedule = WarpgroupAttentionSchedule(warpgroups, keys, resident)
+        has_memory = resident * schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
+        return schedule if has_memory else replace(schedule, stages=_FEWEST_STAGES)
+
+    return sorted(map(scheduled, range(most, 0, -1)), key=work)
 
 
 def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:

@@ -240,6 +240,8 @@ class _Warp:
                 if instruction.opcode[2] == "wait":
                     self.arrive()
                     yield "cluster"
+            elif instruction.opcode[:2] == ("bar", "warp"):
+                assert active.all()
             elif name in ("bar", "barrier"):
                 assert active.all()
                 self.arrive()
