@@ -18,6 +18,7 @@ from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import rewrite_grouped
 from iree.winograd.passes.rewrite.merged_pixels import rewrite_merged_pixels, rewrite_split_pixels
+from iree.winograd.passes.rewrite.pixel_shuffle import rewrite_pixel_shuffle
 from iree.winograd.passes.rewrite.resampling import rewrite_resampling
 from iree.winograd.passes.rewrite.selected_pixels import rewrite_selected_pixels
 from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient
@@ -29,8 +30,8 @@ class NormalizeLayout:
 
     Convolutions get channels-last operands, also those that stay convolutions, as quantized ones do: IREE
     computes bytes 1.2 to 30 times faster in this layout. It spreads from their results to whatever consumes
-    them: elementwise operations, pads, pooling, resizing, slices, concatenations, channel shuffles,
-    reductions and pixels that become tokens. Where it meets a convolution again there is nothing to
+    them: elementwise operations, pads, pooling, resizing, slices, concatenations, channel and pixel
+    shuffles, reductions and pixels that become tokens. Where it meets a convolution again there is nothing to
     transpose, so that transpositions are left only where the layout enters, and where something else needs
     the former one. Gradients of filters read such images, too.
 
@@ -80,8 +81,10 @@ def _rewrite_generic(operation: ir.Operation, versions: channels_last.Versions) 
 
 
 def _rewrite_collapse(operation: ir.Operation, versions: channels_last.Versions) -> ir.Value | None:
-    result = rewrite_channel_shuffle(operation, versions)
-    return rewrite_merged_pixels(operation, versions) if result is None else result
+    for rewrite in (rewrite_channel_shuffle, rewrite_pixel_shuffle, rewrite_merged_pixels):
+        if (result := rewrite(operation, versions)) is not None:
+            return result
+    return None
 
 
 Rewrite = Callable[[ir.Operation, "channels_last.Versions"], "ir.Value | None"]

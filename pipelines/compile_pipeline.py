@@ -30,6 +30,7 @@ from iree.winograd.passes.merge_quantization import MergeQuantization
 from iree.winograd.passes.move_strides import MoveStrides
 from iree.winograd.passes.nest_concatenations import NestConcatenations
 from iree.winograd.passes.normalize_layout import NormalizeLayout
+from iree.winograd.passes.permute_shuffled import PermuteShuffled
 from iree.winograd.passes.separate_resampling import SeparateResampling
 from iree.winograd.passes.split_pooling import SplitPooling
 from iree.winograd.passes.split_results import SplitResults
@@ -136,6 +137,7 @@ def compile_pipeline(
         MergePhases(),
         SplitTransposed(),
         DropUnitDimensions(),
+        PermuteShuffled(),
         NormalizeLayout(),
         LowerChannelSoftmax(),
         TrimTaps(),

@@ -30,6 +30,20 @@ def merged(value: ir.Value, dimension: int) -> ir.Value:
     return tensor.collapse_shape(merged_type, value, merging(len(shape), dimension))
 
 
+def merged_to_counts(value: ir.Value, counts: Sequence[int]) -> ir.Value:
+    """Build `value` with so many neighbouring dimensions as one each."""
+    shape = ir.RankedTensorType(value.type).shape
+    groups: list[list[int]] = []
+    sizes: list[int] = []
+    for count in counts:
+        first = sum(map(len, groups))
+        groups.append(list(range(first, first + count)))
+        part = shape[first : first + count]
+        sizes.append(ir.ShapedType.get_dynamic_size() if any(map(is_dynamic, part)) else prod(part))
+    type_ = ir.RankedTensorType.get(sizes, value.type.element_type)
+    return tensor.collapse_shape(type_, value, groups)
+
+
 def _padded_source(value: ir.Value, dimension: int) -> ir.Value | None:
     """Build the padding of what was split, if `value` is that of its parts."""
     pad = defining_operation(value)
@@ -48,14 +62,14 @@ def _padded_source(value: ir.Value, dimension: int) -> ir.Value | None:
     return padded(source, shape, low, high, element)
 
 
-def split(value: ir.Value, dimension: int, sizes: tuple[int, int]) -> ir.Value:
-    """Build `value` with `dimension` as two of `sizes`."""
+def split(value: ir.Value, dimension: int, sizes: tuple[int, ...]) -> ir.Value:
+    """Build `value` with `dimension` as those of `sizes`."""
     shape = ir.RankedTensorType(value.type).shape
     split_shape = [*shape[:dimension], *sizes, *shape[dimension + 1 :]]
     return tensor.expand_shape(
         ir.RankedTensorType.get(split_shape, value.type.element_type),
         value,
-        merging(len(split_shape), dimension),
+        merging(len(split_shape), dimension, len(sizes)),
         [size_of(value, d) for d, size in enumerate(shape) if is_dynamic(size)],
         split_shape,
     )

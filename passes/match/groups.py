@@ -20,9 +20,10 @@ def split_source(value: ir.Value, dimension: int) -> ir.Value | None:
     return definition.operands[0] if reassociation_of(definition) == groups else None
 
 
-def merging(rank: int, dimension: int) -> list[list[int]]:
-    """The groups of dimensions that merge `dimension` and the next of `rank`."""
-    return [[d, d + 1] if d == dimension else [d] for d in range(rank) if d != dimension + 1]
+def merging(rank: int, dimension: int, count: int = 2) -> list[list[int]]:
+    """The groups of dimensions that merge so many of `rank`, from `dimension` on."""
+    merged = list(range(dimension, dimension + count))
+    return [merged if d == dimension else [d] for d in range(rank) if d not in merged[1:]]
 
 
 def merging_pixels(rank: int) -> list[list[int]]:

@@ -19,6 +19,9 @@ KEEPING_ELEMENTS = (
 )
 """Operations whose results are elements of their first operand, as they are."""
 
+EXITS = ("func.return", "hal.tensor.export", "util.return")
+"""What takes a result out of the program, in the layout that it has there."""
+
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = ("tensor.cast", *RESHAPES, "tensor.extract_slice")
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")

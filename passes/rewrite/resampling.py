@@ -10,11 +10,10 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.match.conversions import is_narrowing, rounding_type
 from iree.winograd.passes.match.convolution_form import is_convolution
 from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.navigation import EXITS
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.rewrite.channels_last import Versions
 
-EXITS = ("func.return", "hal.tensor.export", "util.return")
-"""What takes a result out of the program, in the layout that it has there."""
 _KERNEL = "flow.dispatch"
 """What reads an image in that layout, too."""
 

@@ -69,7 +69,7 @@ _EVEN = 128
 _LEAST_SLOW = 1 << 17
 """The same where it doesn't, and where what is spread is in memory: IREE takes 5 to 20 us for 2^20."""
 _LEAST_MOVES = 2
-"""Copies that IREE's code makes of what is rearranged, for one of ours to pay."""
+"""Copies that IREE's code makes of what is rearranged, for one of ours to pay whatever the size."""
 _KERNELS = ("flow.dispatch", "hal.tensor.import", "winograd.")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _LEAST_RESAMPLED_RANK = 3
@@ -172,7 +172,7 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
         return None if elements >= _LEAST_SLOW else f"IREE repeats {elements} elements as fast"
     if found.moves >= _LEAST_MOVES:
         return None
-    if found.moves or found.places.offset is not None:
+    if not found.moves and found.places.offset is not None:
         return "IREE copies it once, too"
     return _misfit_of_copy(found.places)
 

@@ -13,7 +13,14 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.navigation import RESHAPES, only_user, transforms, walk
+from iree.winograd.passes.match.navigation import (
+    RESHAPES,
+    defining_operation,
+    only_user,
+    transforms,
+    unreshaped,
+    walk,
+)
 from iree.winograd.passes.match.rearrangement import (
     MOVES,
     Rearrangement,
@@ -27,6 +34,7 @@ from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import Rearranged
 
 _KERNELS = ("flow.dispatch", "winograd.")
+_IMPORT = "hal.tensor.import"
 
 
 @register_pass("winograd-copy-rearranged")
@@ -40,8 +48,9 @@ class CopyRearranged:
     where it was. Rewritten is what is f32, of static sizes, copied twice or more, and keeps quads together;
     what elementwise operations read `winograd-lower-elementwise` has read in place. So are images of 2^17
     elements or more that are enlarged by repeating pixels, of which IREE reads and writes single elements,
-    where kernels read them, and parts of larger tensors that lie apart, where reshapes or transpositions keep
-    IREE from reading them in place. On CUDA numbers of half precision are copied as such.
+    where kernels read them, such that are copied once between kernels, as channels that become pixels, and
+    parts of larger tensors that lie apart, where reshapes or transpositions keep IREE from reading them in
+    place. On CUDA numbers of half precision are copied as such.
 
         %a = linalg.transpose ins(%x : tensor<32x32x32x64xf32>) permutation = [0, 3, 1, 2]
         %e = tensor.expand_shape %a : tensor<32x64x32x32xf32> into tensor<32x64x16x2x16x2xf32>
@@ -88,6 +97,9 @@ def _copied_often(module: ir.Operation, backend: Backend) -> list[Rearrangement]
         if rearrangement.repeats and not _is_read_by_kernels(result):
             # IREE computes it with what reads it.
             continue
+        if rearrangement.moves == 1 and not _is_between_kernels(rearrangement):
+            # IREE copies it once, too, with what is computed before it or behind it.
+            continue
         if backend.misfit(Rearranged(rearrangement)) is None:
             parts |= set(rearrangement.operations)
             if not _is_read_in_place(rearrangement):
@@ -123,6 +135,12 @@ def _source_in(half: ir.Type, rearrangement: Rearrangement) -> ir.Value:
         return narrow
     reader = only_user(source)
     return source if reader is None or reader not in rearrangement.operations else converted(source, half)
+
+
+def _is_between_kernels(rearrangement: Rearrangement) -> bool:
+    source = defining_operation(unreshaped(rearrangement.source))
+    is_in_memory = source is None or source.name.startswith((*_KERNELS, _IMPORT))
+    return is_in_memory and _is_read_by_kernels(rearrangement.result)
 
 
 def _is_read_by_kernels(result: ir.Value) -> bool:

@@ -7,10 +7,9 @@ from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.columns import columns_along
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import EXITS, walk
 from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.passes.rewrite.resampling import EXITS
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend

@@ -75,6 +75,8 @@ FOR_UNKNOWN_SIZES = (
     "winograd-select-pixels",
 )
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
+FOR_SHUFFLED = "winograd-permute-shuffled"
+"""Has work only where channels become pixels: `test/python/test_pixel_shuffle.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts", "winograd-separate-transpositions")
 """Have work only where there are integers: `test/pipelines/test_integers.py`."""
 FOR_QUANTISED = "winograd-round-by-sums"
@@ -107,6 +109,7 @@ FOR_OTHERS = {
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
     *FOR_UNKNOWN_SIZES,
+    FOR_SHUFFLED,
     *FOR_INTEGERS,
     FOR_ONE_NUMBER,
     FOR_QUANTISED,
