@@ -21,6 +21,13 @@ class SizedShape:
     shape: ConvolutionShape
     input_size: tuple[Index, ...]
     output_size: tuple[Index, ...]
+    images: Index | None = None
+    """How many there are, told where sizes are known only at run time: of one, tiles are easier to find."""
+
+    @property
+    def is_one_image(self) -> bool:
+        """Whether there is known to be one."""
+        return self.images is not None and self.images.known == 1
 
     @staticmethod
     def of(shape: ConvolutionShape, sizes: Sizes | None = None) -> SizedShape:
@@ -31,7 +38,8 @@ class SizedShape:
                 raise ValueError(f"sizes of {shape} are known only at run time")
             input_size[dimension] = sizes[Size("input", dimension)]
             output_size[dimension] = sizes[Size("output", dimension)]
-        return SizedShape(shape, tuple(input_size), tuple(output_size))
+        images = sizes.batch if sizes is not None and shape.unknown_sizes else None
+        return SizedShape(shape, tuple(input_size), tuple(output_size), images)
 
     @property
     def decomposition(self) -> Decomposition:

@@ -27,11 +27,19 @@ def locate_tile(shape: TiledShape, number: Index) -> Tile:
     shape = _sized(shape)
     decomposition = shape.decomposition
     coordinates = []
-    for tiles in reversed(shape.tiles_per_image):
-        coordinates.append(number % tiles)
-        number = number // tiles
+    for dimension, tiles in reversed(list(enumerate(shape.tiles_per_image))):
+        if _is_outermost(shape, dimension):
+            # A division by a size that is known only at run time takes as long as a few loads.
+            coordinates.append(number)
+            number = Index(0)
+        else:
+            coordinates.append(number % tiles)
+            number = number // tiles
     first_output = tuple(
-        coordinate // per_phase + (coordinate % per_phase) * (m * phases)
+        # Divisions by one phase of unknown size aren't seen to be of no use.
+        coordinate * m
+        if phases == 1 and per_phase.known is None
+        else coordinate // per_phase + (coordinate % per_phase) * (m * phases)
         for coordinate, per_phase, m, phases in zip(
             reversed(coordinates),
             shape.tiles_per_phase,
@@ -58,6 +66,8 @@ class Positions:
     lowest_first: int
     highest_first: int | None
     """None where it depends on sizes that are known only at run time."""
+    fits: bool = False
+    """Whether the last tile ends inside, whatever the size is."""
 
     @property
     def always_inside(self) -> bool:
@@ -70,6 +80,8 @@ class Positions:
 
     def _ends_inside(self, element: int) -> bool:
         """Whether this element of every tile is known not to be past the last one that exists."""
+        if self.fits:
+            return True
         size = Index.of(self.size).known
         if size is None or self.highest_first is None:
             return False
@@ -112,6 +124,7 @@ def input_positions(shape: TiledShape, tile: Tile, view: Sequence[IndexLike]) ->
                 highest_first=None
                 if (last := last_tiles[d]) is None
                 else last * decomposition.step[d] + max(offsets) - shape.padding_low[d],
+                fits=_fits(shape, d),
             )
         )
     return positions
@@ -149,6 +162,19 @@ def clamped_element(
 
 def _sized(shape: TiledShape) -> SizedShape:
     return SizedShape.of(shape) if isinstance(shape, ConvolutionShape) else shape
+
+
+def _fits(shape: SizedShape, dimension: int) -> bool:
+    """Whether what outputs read is inside of an image of unknown size: as many are there as it has."""
+    convolution, decomposition = shape.shape, shape.decomposition
+    if dimension not in convolution.unknown_sizes or decomposition.alpha[dimension] != 1:
+        return False
+    return convolution.padding_low[dimension] == convolution.padding_high[dimension] == 0
+
+
+def _is_outermost(shape: SizedShape, dimension: int) -> bool:
+    """Whether tiles differ in nothing outside of this dimension: there is one image."""
+    return shape.is_one_image and all(tiles.known == 1 for tiles in shape.tiles_per_image[:dimension])
 
 
 def _last_first_outputs(shape: SizedShape) -> list[int | None]:

@@ -143,6 +143,14 @@ class ConvolutionShape(ConvolutionProblem):
         return self.element_types.domain_bytes * elements
 
     @property
+    def is_of_single_pixels(self) -> bool:
+        """Whether each output is of the pixel at its place alone, so that all pixels can be one row."""
+        one = (1,) * self.spatial_rank
+        is_pointwise = (self.decomposition.output_tile, self.kernel_size, self.strides) == (one, one, one)
+        # What is beyond the last output is read by none.
+        return is_pointwise and not self.pads and self.output_size == self.input_size
+
+    @property
     def pads(self) -> bool:
         """Whether some output needs an element outside of the input, or may in an image of unknown sizes."""
         if any(self.padding_high[dimension] > 0 for dimension in self.unknown_sizes):

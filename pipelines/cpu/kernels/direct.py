@@ -13,7 +13,6 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     RowPart,
     copies_input,
     direct_channel_blocks,
-    is_in_lines,
     patch_schedule,
     row_parts,
     skips_padding,
@@ -252,7 +251,7 @@ class DirectKernel:
 
     def _sized(self, sizes: Sizes) -> SizedShape:
         """The shape with the sizes that the kernel is told, which are those of images before `in_lines`."""
-        if not self.shape.unknown_sizes or not is_in_lines(self.shape):
+        if not self.shape.unknown_sizes or not self.shape.is_of_single_pixels:
             return SizedShape.of(self.shape, sizes)
         line = in_line(sizes.spatial("output"))
         return SizedShape(self.shape, line, line)

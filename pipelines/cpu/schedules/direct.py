@@ -78,7 +78,7 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
     whole image's pixels fits as well as it can. Nor has it for where images end that have fewer pixels than a
     workgroup takes: their pixels are those of a single one, and filters are read once for all of them.
     """
-    if not is_in_lines(shape):
+    if not shape.is_of_single_pixels:
         return shape
     one = (1,) * len(shape.kernel_size)
     pixels, batch, last = prod(shape.input_size), shape.batch, len(one) - 1
@@ -96,14 +96,6 @@ def in_lines(shape: ConvolutionShape) -> ConvolutionShape:
         padding_high=none,
         unknown_sizes=unknown,
     )
-
-
-def is_in_lines(shape: ConvolutionShape) -> bool:
-    """Whether `in_lines` has every pixel by itself, so that it is the same convolution of a single row."""
-    one = (1,) * len(shape.kernel_size)
-    is_pointwise = (shape.decomposition.output_tile, shape.kernel_size, shape.strides) == (one, one, one)
-    # What is beyond the last output is read by none.
-    return is_pointwise and not shape.pads and shape.output_size == shape.input_size
 
 
 def direct_channel_blocks(shape: ConvolutionShape, channel_block: int) -> ChannelBlocks:

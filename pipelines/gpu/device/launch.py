@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from types import MappingProxyType
 from typing import Protocol
 
@@ -29,8 +28,8 @@ class TensorArgument:
     """A tensor as an argument of a kernel.
 
     The kernel's array may have the tensor's dimensions in another order, or be a part of it: its dimension
-    `i` is dimension `order[i]`, it begins at element `origin`, and along each dimension of the tensor it has
-    every `steps`-th element. Without these it is the tensor.
+    `i` is dimension `order[i]`, and of each dimension of the tensor it has every `steps`-th element from
+    `offsets` on. Without these it is the tensor.
     """
 
     extents: tuple[int | None, ...]
@@ -43,7 +42,7 @@ class TensorArgument:
     """Gives the one that is no size the kernel is told: the first extent."""
     order: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
-    origin: int = 0
+    offsets: tuple[int, ...] | None = None
 
     @staticmethod
     def of(value: ir.Value, by_quads: bool, tensor: DispatchTensor | None = None) -> TensorArgument:
@@ -62,11 +61,8 @@ class TensorArgument:
         return replace(self, by_quads=self.by_quads and order[-1] == len(order) - 1, order=tuple(order))
 
     def part(self, offsets: Sequence[int], steps: Sequence[int]) -> TensorArgument:
-        """Of the elements of the tensor, whose sizes are known, those that are `offsets + steps * i`."""
-        inner = [size for size in self.extents[1:] if size is not None]
-        strides = [prod(inner[dimension:]) for dimension in range(len(self.extents))]
-        origin = sum(offset * stride for offset, stride in zip(offsets, strides, strict=True))
-        return replace(self, steps=tuple(steps), origin=origin)
+        """Of the elements of the tensor those that are `offsets + steps * i`."""
+        return replace(self, steps=tuple(steps), offsets=tuple(offsets))
 
     @property
     def type(self) -> ir.RankedTensorType:
@@ -86,7 +82,7 @@ class TensorArgument:
     @property
     def kernel_key(self) -> Hashable:
         """What arguments have in common of which a kernel is emitted the same."""
-        return self.extents, self.dynamic, self.element, self.by_quads, self.order, self.steps, self.origin
+        return self.extents, self.dynamic, self.element, self.by_quads, self.order, self.steps, self.offsets
 
     def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
         """The kernel's view of the tensor."""
@@ -96,7 +92,18 @@ class TensorArgument:
         element = quad_type(self._element_type) if self.by_quads else self._element_type
         memref = span(argument, element, size // (QUAD if self.by_quads else 1))
         strides = self._strides(extents)
-        return GlobalBuffer(memref, extents, self.by_quads, size, argument, strides, origin=self.origin)
+        in_order = self.order is None and (self.steps is None or set(self.steps) == {1})
+        return GlobalBuffer(
+            memref, extents, self.by_quads, size, argument, strides, in_order, origin=self._origin(extents)
+        )
+
+    def _origin(self, extents: tuple[IndexLike, ...]) -> IndexLike:
+        """The element that it begins at."""
+        origin: IndexLike = 0
+        for dimension, offset in enumerate(self.offsets or ()):
+            if offset:
+                origin = element_count(extents[dimension + 1 :]) * offset + origin
+        return origin
 
     def _strides(self, extents: tuple[IndexLike, ...]) -> tuple[IndexLike, ...] | None:
         """Elements between neighbours along each dimension of the array; None where it is the tensor."""

@@ -120,6 +120,8 @@ class GlobalBuffer(Buffer):
     """The kernel's argument that the array is bound from."""
     strides: tuple[IndexLike, ...] | None = None
     """Elements between neighbours along each dimension, those along the last one neighbours if by quads."""
+    has_pixels_in_order: bool = True
+    """Whether neighbours along all dimensions but the last lie equally far apart, as in a dense array."""
 
     def stride(self, dimension: int) -> IndexLike:
         return super().stride(dimension) if self.strides is None else self.strides[dimension]

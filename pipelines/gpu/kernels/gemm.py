@@ -125,7 +125,8 @@ class MultiplyAddProduct:
         Threads differ by where their outputs lie. What a view and its channels add to that is the same for
         all of them where a block of the reduction has no more than one view.
         """
-        packing, shape = self.packing, SizedShape.of(self.packing.shape, sizes)
+        packing = self.packing
+        shape = packing.in_line(sizes, image) or SizedShape.of(packing.shape, sizes)
         first = block.row_block * packing.schedule.block_rows + row
         last = packing.tiles(sizes) - 1
         tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]

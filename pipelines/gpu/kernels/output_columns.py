@@ -34,10 +34,16 @@ class OutputColumns:
         """Those with this number."""
         *outer, _ = self.shape.output_size
         if not outer:
-            image, group = unflatten(number, (0, self.per_row))
+            image, group = self._of_images(number, (self.per_row,))
             return Columns(self, image, (), group * self.columns)
-        image, *first, group, row = unflatten(number, (0, *outer[:-1], self.per_row, outer[-1]))
+        image, *first, group, row = self._of_images(number, (*outer[:-1], self.per_row, outer[-1]))
         return Columns(self, image, (*first, row), group * self.columns)
+
+    def _of_images(self, number: Index, sizes: tuple[IndexLike, ...]) -> tuple[Index, ...]:
+        """The image and the coordinates within `sizes` that a number stands for."""
+        if self.shape.is_one_image:
+            return Index(0), *unflatten(number, sizes)
+        return unflatten(number, (0, *sizes))
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.views import view_offsets
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
@@ -46,6 +46,18 @@ class ConvolutionPacking(ABC):
     def tiles(self, sizes: Sizes) -> Index:
         """T, the tiles of all images."""
         return sizes.batch * product(SizedShape.of(self.shape, sizes).tiles_per_image)
+
+    def in_line(self, sizes: Sizes, image: GlobalBuffer) -> SizedShape | None:
+        """The shape with all pixels of all images as one row, as they lie in `image`.
+
+        None where they don't, where an output is of more than one, or where sizes are known: of these their
+        places take few instructions.
+        """
+        if not (self.shape.unknown_sizes and self.shape.is_of_single_pixels and image.has_pixels_in_order):
+            return None
+        size = SizedShape.of(self.shape, sizes).in_line
+        size = (*size[:-1], sizes.batch * size[-1])
+        return SizedShape(self.shape, size, size, Index(1))
 
     def view_offsets(self, view: Index) -> tuple[Index, ...]:
         """The offset of a view that is known only when the kernel runs."""

@@ -13,7 +13,11 @@ ONE, SAME = (1, 1), {"low": (1, 1), "high": (1, 1)}
 TILED = Program((28, 28), 20, 24, (3, 3), (4, 4), (3, 3), dynamic_size=True, **SAME)
 DIRECT = replace(TILED, m=ONE, p=ONE)
 DEPTHWISE = Program((28, 28), 20, 20, (3, 3), ONE, ONE, groups=20, dynamic_size=True, **SAME)
+POINTWISE = replace(DIRECT, kernel=ONE, low=None, high=None)
 PROGRAMS = [
+    replace(POINTWISE, outputs=20, adds_image=True, dynamic_batch=True),
+    replace(POINTWISE, strides=(2, 1), activation="swish"),
+    replace(POINTWISE, input_channels_first=True, output_channels_first=True),
     TILED.channels_first,
     replace(DEPTHWISE, strides=(2, 1), dynamic_batch=True),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
