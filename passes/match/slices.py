@@ -12,7 +12,8 @@ from iree.winograd.passes.match.sizes import is_dynamic, is_size_of
 class Slice:
     """The elements `offsets + strides * i` of a tensor for i below `sizes`, per dimension.
 
-    A first size known only at run time is that of `ir.ShapedType`, and the first size of the whole tensor.
+    A size known only at run time is that of `ir.ShapedType`. The first size is then that of the whole tensor,
+    others are known unless `match_slice` is asked for slices of any size.
     """
 
     offsets: tuple[int, ...]
@@ -26,15 +27,16 @@ class Slice:
         return tuple(slice(offset, offset + size * stride, stride) for offset, size, stride in bounds)
 
 
-def match_slice(operation: ir.Operation) -> Slice | None:
+def match_slice(operation: ir.Operation, *, of_any_size: bool = False) -> Slice | None:
     """The slice that a `tensor.extract_slice` reads or a `tensor.insert_slice` writes.
 
-    None where its place isn't known at compile time, or its sizes aren't, but for that of the whole batch.
+    None where its place isn't known at compile time, or its sizes aren't, but for that of the whole batch. Of
+    a slice that may be `of_any_size` the last one has to be known.
     """
     offsets, sizes, strides = (
         tuple(operation.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides")
     )
-    if any(map(is_dynamic, (*offsets, *sizes[1:], *strides))):
+    if any(map(is_dynamic, (*offsets, *(sizes[-1:] if of_any_size else sizes[1:]), *strides))):
         return None
     if sizes and is_dynamic(sizes[0]):
         tensors = 1 if operation.name == "tensor.extract_slice" else 2

@@ -8,6 +8,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.navigation import defining_operation, is_empty, only_user, walk
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -51,11 +52,12 @@ def _insert_phases(insertion: ir.Operation, backend: Backend) -> None:
         return
     result = destination.whole
     for phase in phases:
-        part = match_slice(phase)
+        part, unknown = match_slice(phase, of_any_size=True), iter(list(phase.operands)[2:])
         assert part is not None
         offsets = [*part.offsets[:-1], part.offsets[-1] + destination.first]
+        sizes = [next(unknown) if is_dynamic(size) else size for size in part.sizes]
         with phase.location, ir.InsertionPoint(insertion):
-            result = inserted(phase.operands[0], result, offsets, part.sizes, part.strides)
+            result = inserted(phase.operands[0], result, offsets, sizes, part.strides)
     insertion.results[0].replace_all_uses_with(result)
     erase_if_unused([insertion])
 
@@ -76,7 +78,8 @@ def _phases(insertion: ir.Operation) -> list[ir.Operation]:
 
 
 def _has_all_channels(phase: ir.Operation) -> bool:
-    part, types = match_slice(phase), [ir.RankedTensorType(each.type) for each in list(phase.operands)[:2]]
+    part = match_slice(phase, of_any_size=True)
+    types = [ir.RankedTensorType(each.type) for each in list(phase.operands)[:2]]
     if part is None or types[0].rank != types[1].rank:
         return False
     return (part.offsets[-1], part.sizes[-1], part.strides[-1]) == (0, types[1].shape[-1], 1)

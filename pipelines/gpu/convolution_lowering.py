@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.passes.match.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.emission.convolution_signature import (
+    image_tensor,
     read_tensor,
     size_of_group,
     spatial_sizes,
@@ -89,9 +91,10 @@ class ConvolutionLowering(ABC):
             result = TensorArgument(extents, result.element, by_quads, result.dynamic)
         insertion, updated = insertion_of(self.group), None
         if insertion is not None:
-            updated, part = insertion.operands[1], match_slice(insertion)
+            updated, part = insertion.operands[1], match_slice(insertion, of_any_size=True)
             assert part is not None
-            result = TensorArgument.of(updated, by_quads).part(part.offsets, part.strides)
+            tensor = image_tensor(updated.type, self._size_of_result, channels_first=False)
+            result = TensorArgument.of(updated, by_quads, tensor).part(part.offsets, part.strides)
             # IREE would make an empty operand a constant, of which it copies all before a part is written.
             updated = None if is_empty(updated) else updated
         outputs = self.launcher.launch(
@@ -100,7 +103,7 @@ class ConvolutionLowering(ABC):
             threads,
             [*operands, *others],
             result,
-            self._sizes,
+            self._last_sizes,
             updated,
         )
         if not is_transposed:
@@ -153,13 +156,31 @@ class ConvolutionLowering(ABC):
         if source.whole == image:
             return image_operand(self.group.input_transform, by_quads)
         rank = ir.RankedTensorType(image.type).rank
-        part = TensorArgument.of(source.whole, by_quads).part([0] * (rank - 1) + [source.first], [1] * rank)
-        return source.whole, part
+        whole = TensorArgument.of(
+            source.whole, by_quads, image_tensor(source.whole.type, "input", channels_first=False)
+        )
+        return source.whole, whole.part([0] * (rank - 1) + [source.first], [1] * rank)
 
     @cached_property
     def _sizes(self) -> LaunchSizes:
         """The sizes that kernels of images are told."""
         return {size: self._size(size) for size in (BATCH, *dict(spatial_sizes(self.group.shape)))}
+
+    @property
+    def _size_of_result(self) -> str:
+        """What the sizes are of that the result has: of outputs, or of what these are inserted between."""
+        return "output" if self.group.interleaving is None else "whole"
+
+    @property
+    def _last_sizes(self) -> LaunchSizes:
+        """The sizes that the last kernel is told: those of a larger tensor of unknown sizes, too."""
+        insertion = insertion_of(self.group)
+        if insertion is None or self._size_of_result == "output":
+            return self._sizes
+        whole = ir.RankedTensorType(insertion.operands[1].type)
+        unknown = [d for d in range(whole.rank - 2) if whole.is_dynamic_dim(1 + d)]
+        values = {Size("whole", d): size_of(insertion.operands[1], 1 + d) for d in unknown}
+        return {**self._sizes, **values}
 
     def _size(self, size: Size) -> int | ir.Value:
         found = size_of_group(self.group, size)
@@ -174,7 +195,7 @@ def _read_by_epilogue(operand: ir.Value, indexing_map: ir.AffineMap, *, by_quads
         ir.RankedTensorType(source.whole.type), source.first, type_.shape[-1]
     ):
         return operand, TensorArgument.of(operand, is_by_quads, read_tensor(type_, indexing_map))
-    part = TensorArgument.of(source.whole, is_by_quads)
+    part = TensorArgument.of(source.whole, is_by_quads, read_tensor(source.whole.type, indexing_map))
     return source.whole, part.part([0] * (type_.rank - 1) + [source.first], [1] * type_.rank)
 
 

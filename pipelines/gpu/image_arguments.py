@@ -42,7 +42,7 @@ def pixels_in_place(image: ir.Value, channels: int, *, by_quads: bool) -> tuple[
     part = unreshaped(image)
     source, type_ = match_extract(part), ir.RankedTensorType(part.type)
     whole = ir.RankedTensorType(source.whole.type)
-    is_part = source.whole != part and type_.shape[-1] == channels
+    is_part = source.whole != part and type_.shape[-1] == channels and whole.has_static_shape
     if not is_part or not holds_channels(whole, source.first, channels):
         return (image, TensorArgument.of(image, by_quads)), channels
     argument = TensorArgument.of(source.whole, by_quads)

@@ -13,11 +13,9 @@ from iree.winograd.pipelines.problems.group import ConvolutionGroup
 def holds_channels(whole: ir.RankedTensorType, first: int, channels: int) -> bool:
     """Whether kernels read and write so many channels of a tensor, from `first` on, in place.
 
-    They do of static sizes, and unless they load and store elements singly where all loads and stores of a
-    thread, of up to 16 bytes, are aligned.
+    They do unless they load and store elements singly where all loads and stores of a thread, of up to 16
+    bytes, are aligned.
     """
-    if not whole.has_static_shape:
-        return False
     aligned = QUAD_BYTES // element_bytes(str(whole.element_type))
     return channels % QUAD > 0 or whole.shape[-1] % aligned == first % aligned == 0
 
@@ -29,7 +27,10 @@ def insertion_of(group: ConvolutionGroup) -> ir.Operation | None:
     """
     channels = group.shape.output_channels
     if (interleaving := group.interleaving) is not None:
-        part, whole = match_slice(interleaving), ir.RankedTensorType(interleaving.operands[1].type)
+        part, whole = (
+            match_slice(interleaving, of_any_size=True),
+            ir.RankedTensorType(interleaving.operands[1].type),
+        )
         assert part is not None
         has_all = whole.shape[-1] == channels
         return interleaving if has_all or holds_channels(whole, part.offsets[-1], channels) else None

@@ -52,7 +52,11 @@ class ConvolutionGroup:
         uses them, and the convolution reads nothing of the tensor.
         """
         user = self._inserting
-        part = None if user is None or user.name != "tensor.insert_slice" else match_slice(user)
+        part = (
+            None
+            if user is None or user.name != "tensor.insert_slice"
+            else match_slice(user, of_any_size=True)
+        )
         if user is None or part is None or max(part.strides) == 1:
             return None
         rank = ir.RankedTensorType(user.operands[1].type).rank

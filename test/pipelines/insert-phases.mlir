@@ -16,6 +16,19 @@ func.func @phases(%even: tensor<1x4x8x4xf32>, %odd: tensor<1x4x8x4xf32>, %whole:
   return %r : tensor<1x8x8x12xf32>
 }
 
+// Of images of any size, too.
+// CHECK-LABEL: @of_any_size
+// CHECK: %[[FIRST:.*]] = tensor.insert_slice %{{.*}} into %{{.*}}[0, 0, 0, 8] [1, %[[ROWS:.*]], %[[COLUMNS:.*]], 4] [1, 2, 1, 1]
+// CHECK: tensor.insert_slice %{{.*}} into %[[FIRST]][0, 1, 0, 8] [1, %[[ROWS]], %[[COLUMNS]], 4] [1, 2, 1, 1]
+func.func @of_any_size(%even: tensor<1x?x?x4xf32>, %odd: tensor<1x?x?x4xf32>, %h: index, %w: index, %all: index) -> tensor<1x?x?x12xf32> {
+  %whole = tensor.empty(%all, %w) : tensor<1x?x?x12xf32>
+  %e = tensor.empty(%all, %w) : tensor<1x?x?x4xf32>
+  %0 = tensor.insert_slice %even into %e[0, 0, 0, 0] [1, %h, %w, 4] [1, 2, 1, 1] : tensor<1x?x?x4xf32> into tensor<1x?x?x4xf32>
+  %1 = tensor.insert_slice %odd into %0[0, 1, 0, 0] [1, %h, %w, 4] [1, 2, 1, 1] : tensor<1x?x?x4xf32> into tensor<1x?x?x4xf32>
+  %r = tensor.insert_slice %1 into %whole[0, 0, 0, 8] [1, %all, %w, 4] [1, 1, 1, 1] : tensor<1x?x?x4xf32> into tensor<1x?x?x12xf32>
+  return %r : tensor<1x?x?x12xf32>
+}
+
 // They are not where something else reads them together, where quads of theirs are none of the tensor's, or
 // where there is something before them.
 // CHECK-LABEL: @read

@@ -174,14 +174,26 @@ class Scales(nn.Module):
         return first.unflatten(1, (2, 4)).softmax(2).sum(1), last
 
 
+def any_size(model: nn.Module, multiple: int) -> iree.winograd.ImportedModel:
+    """The model for images of any height and width that are such multiples."""
+    size = {2 + d: multiple * torch.export.Dim(f"size_{d}") for d in range(2)}
+    image = torch.zeros(1, 4, 5 * multiple, 6 * multiple)
+    return iree.winograd.import_torch(torch.export.export(model, (image,), dynamic_shapes=(size,)))
+
+
 def copies(model: nn.Module, *inputs: torch.Tensor) -> int:
     """How many of IREE's dispatches copy parts of larger tensors, or into these."""
+    return copies_of(iree.winograd.import_torch(model, *inputs))
+
+
+def copies_of(imported: iree.winograd.ImportedModel) -> int:
+    """The same of what was imported."""
     errors: list[object] = []
     session = open_session(target_flags("vulkan"), WinogradOptions(strict=True))
     with Compilation(
         session, WinogradOptions(strict=True), Stages(compile_to="flow"), report=errors.append
     ) as c:
-        invocation = c.compile(open_source(c, iree.winograd.import_torch(model, *inputs)))
+        invocation = c.compile(open_source(c, imported))
         assert invocation is not None, errors
         return str(invocation.export_module()).count("slow_memcpy workgroups")
 
@@ -200,6 +212,21 @@ def test_parts_of_all_kinds_are_where_they_belong(
 ) -> None:
     torch.manual_seed(0)
     expect_right(model().eval(), [torch.randn(1, 4, 10, 12)], gpu_target, gpu_device)
+
+
+@pytest.mark.parametrize(
+    ("model", "multiple"),
+    [(Decoder(), 2), *wide_combinations([(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1)])],
+)
+def test_parts_of_any_size_are_where_they_belong(
+    model: nn.Module, multiple: int, gpu_target: str, gpu_device: str
+) -> None:
+    """A row, a column, primes, and what is larger than the example."""
+    torch.manual_seed(0)
+    model.eval()
+    sizes = [(5, 6), (1, 9), (11, 1), (7, 5), (17, 23)]
+    calls = [[torch.randn(1, 4, *(multiple * each for each in size))] for size in sizes]
+    expect_right_of(any_size(model, multiple), model, calls, gpu_target, gpu_device)
 
 
 def test_vectors_of_one_product_are_added_where_they_are(
@@ -268,15 +295,31 @@ def expect_right(
 ) -> None:
     """Compiles the model, whose result, or each of several, may be off by rounding."""
     imported = iree.winograd.import_torch(model, *inputs)
-    compiled = iree.winograd.compile(imported, target=target, strict=True, **options)
-    results = as_tuple(iree.winograd.load(compiled, device)(*(each.numpy() for each in inputs)))
-    with torch.no_grad():
-        exact = as_tuple(model.double()(*(each.double() for each in inputs)))
-        positive = with_positive_weights(model)
-        largest = as_tuple(positive(*(each.abs().double() for each in inputs)))
-    for result, expected, bound in zip(results, exact, largest, strict=True):
-        error = np.abs(np.asarray(result) - expected.numpy())
-        assert (error <= ROUNDINGS * UNIT_ROUNDOFF * bound.numpy()).all()
+    expect_right_of(imported, model, [inputs], target, device, **options)
+
+
+def expect_right_of(
+    imported: iree.winograd.ImportedModel,
+    model: nn.Module,
+    calls: Sequence[Sequence[torch.Tensor]],
+    target: str,
+    device: str,
+    **options: Any,
+) -> None:
+    """The same of what was imported of the model, for the inputs of each of these calls."""
+    program = iree.winograd.load(
+        iree.winograd.compile(imported, target=target, strict=True, **options), device
+    )
+    results = [as_tuple(program(*(each.numpy() for each in inputs))) for inputs in calls]
+    model.double()
+    positive = with_positive_weights(model)
+    for inputs, found in zip(calls, results, strict=True):
+        with torch.no_grad():
+            exact = as_tuple(model(*(each.double() for each in inputs)))
+            largest = as_tuple(positive(*(each.abs().double() for each in inputs)))
+        for result, expected, bound in zip(found, exact, largest, strict=True):
+            error = np.abs(np.asarray(result) - expected.numpy())
+            assert (error <= ROUNDINGS * UNIT_ROUNDOFF * bound.numpy()).all(), inputs[0].shape
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
@@ -298,3 +341,8 @@ def as_tuple(results: Any) -> tuple[Any, ...]:
 def test_only_what_cannot_be_computed_in_its_place_is_copied(case: tuple[nn.Module, int]) -> None:
     model, expected = case
     assert copies(model.eval(), torch.randn(1, 4, 10, 12)) == expected
+
+
+@pytest.mark.parametrize(("model", "multiple"), [(Decoder(), 2), *wide_combinations([(Dense((12, 8)), 1)])])
+def test_nothing_of_any_size_is_copied(model: nn.Module, multiple: int) -> None:
+    assert copies_of(any_size(model.eval(), multiple)) == 0
