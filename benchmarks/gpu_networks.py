@@ -4,7 +4,7 @@
     python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
-Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs 
+Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs
 (`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images,
 channels last.
 `--tools winograd winograd-fewer-guards` tells what torch's guards take of a call. With `--types f16` or
