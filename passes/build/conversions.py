@@ -9,7 +9,9 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
+from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elements import constant_elements
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.navigation import defining_operation
 
 
@@ -20,6 +22,16 @@ def converted(value: ir.Value, *types: ir.Type) -> ir.Value:
     identity = ir.AffineMap.get_identity(ir.RankedTensorType(value.type).rank)
     init = tensor.empty(shape_of(value), types[-1])
     return build_elementwise([(value, identity)], init, lambda elements: reduce(_convert, types, elements[0]))
+
+
+def in_held_type(tensor: ir.Value, half: ir.Type) -> ir.Value:
+    """Build a tensor of f32 in a type of half precision, if that surely has all of its elements.
+
+    The same tensor where that isn't known. What makes it has rounded it.
+    """
+    if held_type(tensor) != half:
+        return tensor
+    return widened_source(tensor) or converted(tensor, half)
 
 
 def single_constant(value: ir.Value) -> ir.Value | None:

@@ -42,6 +42,11 @@ def rounding_type(operation: ir.Operation) -> ir.Type | None:
     return half_type(first.operation.results[0])
 
 
+def rounded_to(operation: ir.Operation) -> ir.Type | None:
+    """The type of half precision that an operation rounds a tensor to, whether the result is f32 or not."""
+    return half_type(operation.results[0]) if is_narrowing(operation) else rounding_type(operation)
+
+
 def only_computation(elementwise: Elementwise, *, rounds: bool = False) -> ir.Operation | None:
     """What the body does, beside stating constants, and yields; None where it does more.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.conversions import rounded_type, rounding_type
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import only_user
 
@@ -14,6 +15,8 @@ _OF_POSITIONS = frozenset(
     for name in ("addi", "subi", "muli", "minsi", "maxsi", "index_cast", "extsi", "trunci", "constant")
 )
 """What gives integers, none of which depends on an element."""
+_CONVERSIONS = ("arith.extf", "arith.truncf")
+"""Between f32 and half precision, which numbers of elements are rounded to."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +35,25 @@ class Finishing:
         return self.dimensions[-1] if self.dimensions else tuple(range(self.result.type.rank))
 
     @property
+    def half(self) -> ir.Type | None:
+        """The type of half precision that the result is rounded to, in f32; None where it isn't."""
+        body = self.operations[-1].regions[0].blocks[0] if self.operations else None
+        return None if body is None else rounded_type(body.operations[-1].operation.operands[0])
+
+    @property
+    def rounded_once(self) -> Finishing:
+        """The same, but that only the result is rounded, not what goes on to be computed with.
+
+        Sums of half precision are rounded before they are divided by the number of their elements.
+        """
+        *before, last = zip(self.operations, self.dimensions, strict=True)
+        kept = [*(each for each in before if rounding_type(each[0]) is None), last]
+        operations, dimensions = zip(*kept, strict=True)
+        return Finishing(operations, dimensions, self.result)
+
+    @property
     def of_elements(self) -> Finishing:
-        """The first ones of them, as far as they compute something of elements alone, in their order."""
+        """The first ones of them, as far as they compute f32 of elements alone, in their order."""
         found = Finishing((), (), self.operations[0].operands[0] if self.operations else self.result)
         for operation, dimensions in zip(self.operations, self.dimensions, strict=True):
             if list(dimensions) != sorted(dimensions) or not _is_of_element(operation.regions[0].blocks[0]):
@@ -76,6 +96,8 @@ def _computes_of_pixel(body: ir.Block, order: Sequence[int]) -> bool:
 def _is_of_pixel(operation: ir.Operation, order: Sequence[int]) -> bool:
     if operation.name == "linalg.yield":
         return isinstance(operation.operands[0].type, ir.F32Type)
+    if operation.name in _CONVERSIONS:
+        return all(_is_number(each.type) for each in (*operation.operands, *operation.results))
     if operation.name == "linalg.index":
         return bool(order[ir.IntegerAttr(operation.attributes["dim"]).value] < len(order) - 1)
     if not operation.name.startswith(("arith.", "math.")) or len(operation.results) != 1:
@@ -89,13 +111,17 @@ def _is_of_pixel(operation: ir.Operation, order: Sequence[int]) -> bool:
 
 
 def _is_of_element(body: ir.Block) -> bool:
-    """Whether nothing is computed of positions."""
-    return not any(view.operation.name == "linalg.index" for view in body.operations)
+    """Whether nothing is computed of positions, or rounded to half precision."""
+    return not any(view.operation.name in ("linalg.index", *_CONVERSIONS) for view in body.operations)
 
 
 def is_of_positions(type_: ir.Type) -> bool:
     """Whether numbers of a type are of positions: integers, but for truth values."""
     return isinstance(type_, ir.IndexType) or (isinstance(type_, ir.IntegerType) and type_.width > 1)
+
+
+def _is_number(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.F32Type | ir.F16Type | ir.BF16Type)
 
 
 def _is_truth(type_: ir.Type) -> bool:

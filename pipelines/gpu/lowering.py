@@ -78,6 +78,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     GroupNormalization,
     InsertedPart,
     InterleavedChannels,
+    MaxPooling,
     MomentFactors,
     PartialMoments,
     Rearranged,
@@ -143,6 +144,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
     {
         ChannelsLast: _channels_last,
         InterleavedChannels: lambda launcher, each: InterleavingLowering.of(each).lower(launcher),
+        MaxPooling: lowered_windows,
         WindowSums: lowered_windows,
         ResampledImage: lowered_resampling,
         RowSoftmax: lowered_rows,

@@ -21,17 +21,21 @@ from iree.winograd.pipelines.problems.tensor_operations import ColumnSoftmax, Ro
 def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -> ir.Value:
     """Emits the dispatch of an operation on rows."""
     kernel: SoftmaxKernel | LayerNormKernel
+    half = operation.half
     if isinstance(operation, RowSoftmax):
         source, parameters = operation.rows, []
         like = source
         inner = prod(ir.RankedTensorType(source.type).shape[1:])
-        shared = SharedRows(operation.length)
-        kernel = SoftmaxKernel(inner // operation.length, shared, operation.safe)
+        shared = _shared(launcher, operation.length, source, half)
+        by_instruction = half is not None and launcher.target.takes_ptx
+        kernel = SoftmaxKernel(inner // operation.length, shared, operation.safe, by_instruction)
     else:
         found, read = operation.layer_norm, operation.rearrangement
         source, like = (found.source,) * 2 if read is None else (read.source, read.result)
         parameters = [each for each in (found.scale, found.shift) if each is not None]
-        shared = SharedRows(found.length)
+        shared = _shared(launcher, found.length, source, half)
+        if read is not None and not read.places.keeps(shared.width):
+            shared = SharedRows(found.length)
         kernel = LayerNormKernel(
             prod(ir.RankedTensorType(like.type).shape[1:]) // found.length,
             shared,
@@ -40,12 +44,22 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
             found.shift is not None,
             None if read is None else read.places,
         )
-    by_quads = shared.width == QUAD
-    operands = [(each, TensorArgument.of(each, by_quads)) for each in (source, *parameters)]
-    half = operation.half if isinstance(operation, RowNormalization) else None
-    result = replace(TensorArgument.of(like, by_quads), element=F32.name if half is None else str(half))
+
+    def argument(tensor: ir.Value) -> TensorArgument:
+        return replace(TensorArgument.of(tensor, by_quads=shared.width > 1), together=shared.together)
+
+    operands = [(each, argument(each)) for each in (source, *parameters)]
+    result = replace(argument(like), element=F32.name if half is None else str(half))
     threads = WorkgroupThreads(ROW_THREADS)
     return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(like, 0)})
+
+
+def _shared(launcher: Launcher, length: int, source: ir.Value, half: ir.Type | None) -> SharedRows:
+    """How threads share rows that are stored in half precision, or in f32."""
+    element = str(ir.RankedTensorType(source.type).element_type)
+    return SharedRows(
+        length, launcher.target.together(length, element, F32.name if half is None else str(half))
+    )
 
 
 def lowered_columns(launcher: Launcher, operation: ColumnSoftmax) -> ir.Value:

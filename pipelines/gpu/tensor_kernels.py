@@ -16,7 +16,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.places import Places
 from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.gated_lowering import misfit_of_gated
@@ -121,6 +121,16 @@ def _misfit_of_group_norm(operation: GroupNormalization, target: GpuTarget) -> R
     return None
 
 
+def _misfit_of_maxima(operation: MaxPooling, target: GpuTarget) -> Reason | None:
+    if operation.half is None:
+        return "threads read all elements of their windows in place on GPUs"
+    if not target.compares_half:
+        return f"the target has no maxima of pairs of {operation.half}"
+    if operation.windows.channels % OCTET:
+        return f"{operation.windows.channels} channels are no whole eights"
+    return None
+
+
 def _misfit_of_windows(operation: WindowSums) -> Reason | None:
     if None in (*operation.windows.extents, *operation.windows.outputs):
         return "sums of windows of images of unknown sizes are IREE's on GPUs"
@@ -139,6 +149,12 @@ def _misfit_of_rows(length: int) -> Reason | None:
     if length < _LEAST_ROW:
         return f"rows of {length} elements are few for a thread"
     return None if SharedRows(length).fits else f"registers hold no rows of {length} elements"
+
+
+def _misfit_of_softmax(operation: RowSoftmax, target: GpuTarget) -> Reason | None:
+    if operation.half is not None and not target.iree_code.converts_half:
+        return "what else reads the rows takes them in f32"
+    return _misfit_of_rows(operation.length)
 
 
 def _misfit_of_columns(operation: ColumnSoftmax) -> Reason | None:
@@ -309,11 +325,11 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         ChannelsFirst: lambda *_: "IREE transposes images of unknown sizes on GPUs",
         ChannelShuffle: lambda *_: "groups of channels are parts that are interleaved on GPUs",
         InterleavedChannels: _on_all_targets(_misfit_of_interleaving),
-        MaxPooling: lambda *_: "threads read all elements of their windows in place on GPUs",
+        MaxPooling: _misfit_of_maxima,
         WindowSums: _on_all_targets(_misfit_of_windows),
         PixelSelection: lambda *_: "there is no kernel for selected pixels on GPUs",
         RowSums: _on_all_targets(_misfit_of_row_sums),
-        RowSoftmax: lambda operation, _: _misfit_of_rows(operation.length),
+        RowSoftmax: _misfit_of_softmax,
         ColumnSoftmax: _on_all_targets(_misfit_of_columns),
         RowNormalization: _misfit_of_normalization,
         Rearranged: _on_all_targets(_misfit_of_rearranged),

@@ -64,6 +64,8 @@ class MaxPooling:
     windows: Windows
     like: ir.Value
     """A tensor of the sizes that the maxima have."""
+    half: ir.Type | None = None
+    """The type of half precision that image and maxima have; None for f32."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class WindowSums:
     """What is computed of each sum, and of where it is."""
     like: ir.Value
     """A tensor of the sizes that the sums have."""
+    half: ir.Type | None = None
+    """The type of half precision that what is computed is rounded to, and stored in; None for f32."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ class RowSoftmax:
     rows: ir.Value
     length: int
     safe: bool
+    half: ir.Type | None = None
+    """The type of half precision that results are rounded to, and stored in; None for f32."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.conversions import converted
+from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import rounding_type, widened_source
-from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.conversions import rounding_type
 from iree.winograd.passes.match.layer_norm import LayerNorm, is_normalization, match_layer_norm
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.rearrangement import MOVES, REARRANGING, Rearrangement, match_rearrangement
@@ -97,13 +96,10 @@ def _half_forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Va
 def _reading_half(form: RowNormalization) -> RowNormalization:
     """The same of rows in half precision, if that has all of their numbers: whatever makes them rounds."""
     layer_norm, read = form.layer_norm, form.rearrangement
-    source = layer_norm.source if read is None else read.source
-    if held_type(source) != form.half:
-        return form
-    halves = widened_source(source) or converted(source, form.half)
     if read is not None:
-        return replace(form, rearrangement=replace(read, source=halves))
-    return replace(form, layer_norm=replace(layer_norm, source=halves))
+        return replace(form, rearrangement=replace(read, source=in_held_type(read.source, form.half)))
+    source = in_held_type(layer_norm.source, form.half)
+    return replace(form, layer_norm=replace(layer_norm, source=source))
 
 
 def _forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Value]]:

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.build.conversions import converted
+from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import is_narrowing, rounding_type, widened_source
+from iree.winograd.passes.match.conversions import rounded_to
 from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
@@ -106,11 +106,6 @@ def _composed(resamplings: list[Resampling]) -> Resampling:
     return Resampling(resamplings[-1].source, axes)
 
 
-def _rounded_to(user: ir.Operation) -> ir.Type | None:
-    """The type of half precision that an operation rounds a tensor to, whether the result is f32 or not."""
-    return half_type(user.results[0]) if is_narrowing(user) else rounding_type(user)
-
-
 def _forms(
     resampling: Resampling, resampled: ir.Value, backend: Backend
 ) -> Iterator[tuple[ResampledImage, ir.Value]]:
@@ -118,7 +113,7 @@ def _forms(
     user = only_user(resampled)
     if backend.iree_code.converts_half:
         half, result = None, resampled
-        if user is not None and (half := _rounded_to(user)) is not None:
+        if user is not None and (half := rounded_to(user)) is not None:
             result = user.results[0]
         elif all(axis.taps == 1 for axis in resampling.axes.values()):
             half = held_type(resampling.source)
@@ -132,8 +127,5 @@ def _forms(
 
 def _reading_half(image: ResampledImage) -> ResampledImage:
     """The same of an image in half precision, if that has all of its numbers: whatever makes it rounds."""
-    source = image.resampling.source
-    if held_type(source) != image.half:
-        return image
-    halves = widened_source(source) or converted(source, image.half)
-    return replace(image, resampling=replace(image.resampling, source=halves))
+    source = in_held_type(image.resampling.source, image.half)
+    return replace(image, resampling=replace(image.resampling, source=source))

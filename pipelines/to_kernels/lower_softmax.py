@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.columns import columns_along
-from iree.winograd.passes.match.navigation import EXITS, walk
+from iree.winograd.passes.match.conversions import rounded_to
+from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import EXITS, only_user, walk
 from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -27,7 +33,7 @@ class LowerSoftmax:
     element: most where rows are no multiple of vectors. Rewritten is softmax along a dimension of f32, of 16
     elements or more, whose sizes are static, but for the first. On GPUs threads share rows and hold them in
     registers, where IREE's code reads them three times, and have columns of up to 32 elements of results that
-    leave the program, as classes of pixels do.
+    leave the program, as classes of pixels do. On CUDA rows that are rounded to half precision are stored so.
 
         %m = linalg.generic ins(%x) outs(%lowest) { arith.maximumf } -> tensor<2x730xf32>
         %d = linalg.generic ins(%x, %m) { arith.subf }
@@ -85,15 +91,34 @@ def _lower(division: ir.Operation, backend: Backend, lowering: Lowering) -> None
     softmax = match_softmax(division)
     if softmax is None or softmax.length < _LEAST_LENGTH:
         return
-    operation = _operation(softmax)
-    if backend.misfit(operation) is not None:
+    fitting = [form for form in _forms(softmax, backend) if backend.misfit(form[0]) is None]
+    if not fitting:
         return
-    with division.location, ir.InsertionPoint(division):
-        computed = lowering.compute(operation)
+    operation, result = fitting[0]
+    last = result.owner.operation
+    with last.location, ir.InsertionPoint(last):
         if isinstance(operation, ColumnSoftmax):
+            computed = lowering.compute(operation)
             computed = merged_to(transposed(computed, operation.columns.order), softmax.shape)
-    softmax.result.replace_all_uses_with(computed)
-    erase_if_unused([softmax.result.owner.operation])
+        elif operation.half is None:
+            computed = lowering.compute(operation)
+        else:
+            rows = in_held_type(operation.rows, operation.half)
+            computed = lowering.compute(replace(operation, rows=rows))
+            if half_type(result) is None:
+                computed = converted(computed, ir.F32Type.get())
+    result.replace_all_uses_with(computed)
+    erase_if_unused([last])
+
+
+def _forms(softmax: Softmax, backend: Backend) -> Iterator[tuple[RowSoftmax | ColumnSoftmax, ir.Value]]:
+    """What may be computed, the best first, and the value that it is."""
+    operation = _operation(softmax)
+    user = only_user(softmax.result)
+    half = rounded_to(user) if user is not None and backend.iree_code.converts_half else None
+    if user is not None and half is not None and isinstance(operation, RowSoftmax):
+        yield replace(operation, half=half), user.results[0]
+    yield operation, softmax.result
 
 
 def _operation(softmax: Softmax) -> RowSoftmax | ColumnSoftmax:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from math import inf, prod
 
 from iree.winograd.dialect.bindings import arith, ir, linalg, linalg_structure, tensor
+from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import element_of
 from iree.winograd.passes.build.tensors import index_constant, size_of
@@ -16,9 +17,14 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
+from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.conversions import is_narrowing
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.finishing import match_finishing
-from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import match_pad
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -70,6 +76,12 @@ class PoolInPlace:
 
         %r = flow.dispatch @winograd_max_pool_3x3_56x56x64(%x)
 
+    On CUDA elements of half precision are compared as such, but where IREE computes what reads maxima with
+    them.
+
+        %r = flow.dispatch @winograd_window_max_3x3_56x56x64(%x) -> tensor<1x56x56x64xf16>
+        %w = linalg.generic ins(%r) { arith.extf }
+
     Sums of windows, as average pooling has, become a kernel on GPUs, with what is computed of each of them
     alone, such as its quotient by the number of elements that the image has of the window. IREE's code took
     4 to 6 times as long as memory needs. On CPUs those of images whose sizes are known only at run time do,
@@ -80,6 +92,8 @@ class PoolInPlace:
         %r = linalg.generic ins(%s) { arith.divf %nine }
       becomes
         %r = flow.dispatch @winograd_window_sum_3x3_35x35x288(%x)
+
+    What is rounded to half precision then is rounded once, and stored so on CUDA.
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -112,30 +126,74 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
     if matched.sums:
         _sum_windows(pooling, matched, backend, lowering)
         return
-    operation = MaxPooling(matched.source, matched.windows, pooling.operands[2])
+    half = _compared_in_half(pooling, matched, backend)
+    operation = MaxPooling(matched.source, matched.windows, pooling.operands[2], half)
     by_kernel = backend.misfit(operation) is None
     if not by_kernel and not matched.is_static:
         remark_left(PASS_NAME, NoMatch(pooling, _UNKNOWN))
         return
-    with pooling.location, ir.InsertionPoint(pooling):
-        maxima = lowering.compute(operation) if by_kernel else _read_by_thread(matched)
-    pooling.results[0].replace_all_uses_with(maxima)
-    erase_if_unused([pooling])
+    result = pooling.results[0]
+    if by_kernel and half is not None:
+        result = _narrowed(result)
+    last = result.owner.operation
+    with last.location, ir.InsertionPoint(last):
+        if not by_kernel:
+            maxima = _read_by_thread(matched)
+        elif half is None:
+            maxima = lowering.compute(operation)
+        else:
+            image = in_held_type(matched.source, half)
+            maxima = _of_type(lowering.compute(replace(operation, image=image)), result)
+    result.replace_all_uses_with(maxima)
+    erase_if_unused([last])
+
+
+def _compared_in_half(pooling: ir.Operation, matched: _Pooling, backend: Backend) -> ir.Type | None:
+    """The type of half precision that all elements have, if a kernel is to read them so.
+
+    IREE computes maxima with operations on elements behind them, and where they are concatenated.
+    """
+    users = [use.owner.operation for use in pooling.results[0].uses]
+    if not matched.is_static or not backend.iree_code.converts_half:
+        return None
+    computing = [each for each in users if not is_narrowing(each)]
+    if any(isinstance(match_elementwise(each), Elementwise) or match_insert(each) for each in computing):
+        return None
+    return held_type(matched.source)
+
+
+def _narrowed(result: ir.Value) -> ir.Value:
+    """What alone reads a result, if that only rounds it to half precision; else the result."""
+    user = only_user(result)
+    return user.results[0] if user is not None and is_narrowing(user) else result
+
+
+def _of_type(computed: ir.Value, result: ir.Value) -> ir.Value:
+    """What was computed in half precision, in f32 where a result is."""
+    return computed if half_type(result) is not None else converted(computed, ir.F32Type.get())
 
 
 def _sum_windows(pooling: ir.Operation, matched: _Pooling, backend: Backend, lowering: Lowering) -> None:
     finishing = match_finishing(pooling.results[0])
     if not matched.is_static:
         finishing = finishing.of_elements
-    operation = WindowSums(matched.source, matched.windows, finishing, pooling.operands[2])
+    half = finishing.half if backend.iree_code.converts_half else None
+    if finishing.half is not None:
+        finishing = finishing.rounded_once
+    operation = WindowSums(matched.source, matched.windows, finishing, pooling.operands[2], half)
     reason = backend.misfit(operation)
     if reason is not None:
         remark_left(PASS_NAME, NoMatch(pooling, reason))
         return
-    last = finishing.result.owner.operation
+    result = finishing.result if half is None else _narrowed(finishing.result)
+    last = result.owner.operation
     with last.location, ir.InsertionPoint(last):
+        if half is not None:
+            operation = replace(operation, image=in_held_type(matched.source, half))
         sums = transposed(lowering.compute(operation), finishing.order)
-    finishing.result.replace_all_uses_with(sums)
+        if half is not None:
+            sums = _of_type(sums, result)
+    result.replace_all_uses_with(sums)
     erase_if_unused([last])
 
 

@@ -201,3 +201,92 @@ func.func @open(%x: tensor<1x?x?x8xf32>, %h: index, %w: index) -> (tensor<1x?x?x
   %s = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>} ins(%p, %window : tensor<1x?x?x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x?x?x8xf32>) -> tensor<1x?x?x8xf32>
   return %r, %s : tensor<1x?x?x8xf32>, tensor<1x?x?x8xf32>
 }
+
+// -----
+
+#hopper = #hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_90a", features = "+ptx80", wgp = <compute = fp32, storage = b32, subgroup = none, subgroup_size_choices = [32], max_workgroup_sizes = [1024, 1024, 1024], max_thread_count_per_workgroup = 1024, max_workgroup_memory_bytes = 232448, max_workgroup_counts = [2147483647, 65535, 65535]>>}>
+util.global private @device = #hal.device.target<"cuda", [#hopper]> : !hal.device
+
+#same = affine_map<(n, h, w, c) -> (n, h, w, c)>
+
+// Maxima of half precision are compared and stored so, for a convolution or as a result.
+// CHECK-LABEL: func.func @half
+// CHECK-SAME: (%[[X:.*]]: tensor<1x16x16x8xf16>)
+// CHECK-NOT: arith.extf
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_window_max_2x2_8x8x8::@winograd_window_max_2x2_8x8x8(%[[X]]) : (tensor<1x16x16x8xf16>) -> tensor<1x8x8x8xf16>
+// CHECK: return %[[R]]
+func.func @half(%x: tensor<1x16x16x8xf16>) -> tensor<1x8x8x8xf16> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<1x16x16x8xf32>
+  %w = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x16x16x8xf16>) outs(%e : tensor<1x16x16x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %number = arith.extf %in : f16 to f32
+    linalg.yield %number : f32
+  } -> tensor<1x16x16x8xf32>
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %m = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%w, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %h = tensor.empty() : tensor<1x8x8x8xf16>
+  %r = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%m : tensor<1x8x8x8xf32>) outs(%h : tensor<1x8x8x8xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %number = arith.truncf %in : f32 to f16
+    linalg.yield %number : f16
+  } -> tensor<1x8x8x8xf16>
+  return %r : tensor<1x8x8x8xf16>
+}
+
+// IREE computes maxima with what is computed of them.
+// CHECK-LABEL: func.func @computed_with
+// CHECK-NOT: flow.dispatch
+// CHECK: return
+func.func @computed_with(%x: tensor<1x16x16x8xf16>) -> tensor<1x8x8x8xf32> {
+  %lowest = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<1x16x16x8xf32>
+  %w = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x16x16x8xf16>) outs(%e : tensor<1x16x16x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %number = arith.extf %in : f16 to f32
+    linalg.yield %number : f32
+  } -> tensor<1x16x16x8xf32>
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %m = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%w, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %r = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%m : tensor<1x8x8x8xf32>) outs(%empty : tensor<1x8x8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %number = math.tanh %in : f32
+    linalg.yield %number : f32
+  } -> tensor<1x8x8x8xf32>
+  return %r : tensor<1x8x8x8xf32>
+}
+
+// A sum that is rounded before it is divided, as torch-mlir has means, is divided as it is: the mean is rounded, and
+// stored in half precision.
+// CHECK-LABEL: func.func @rounded
+// CHECK-SAME: (%[[X:.*]]: tensor<1x16x16x8xf32>)
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_window_sum_2x2_8x8x8::@winograd_window_sum_2x2_8x8x8(%[[X]]) : (tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf16>
+// CHECK: %[[W:.*]] = linalg.generic {{.*}} ins(%[[R]]
+// CHECK: arith.extf
+// CHECK: return %[[W]]
+func.func @rounded(%x: tensor<1x16x16x8xf32>) -> tensor<1x8x8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %four = arith.constant 4.0 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %s = linalg.pooling_nhwc_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%x, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %d = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<1x8x8x8xf32>) outs(%empty : tensor<1x8x8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %half = arith.truncf %in : f32 to f16
+    %number = arith.extf %half : f16 to f32
+    linalg.yield %number : f32
+  } -> tensor<1x8x8x8xf32>
+  %q = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%d : tensor<1x8x8x8xf32>) outs(%empty : tensor<1x8x8x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %mean = arith.divf %in, %four : f32
+    %half = arith.truncf %mean : f32 to f16
+    %number = arith.extf %half : f16 to f32
+    linalg.yield %number : f32
+  } -> tensor<1x8x8x8xf32>
+  return %q : tensor<1x8x8x8xf32>
+}

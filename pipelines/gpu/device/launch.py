@@ -15,11 +15,12 @@ from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_execu
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
+from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 
 from .cluster import CLUSTER_ATTRIBUTE
 from .grid import Grid
-from .memory import QUAD, GlobalBuffer, quad_type, span
+from .memory import QUAD, GlobalBuffer, span
 from .target import GpuTarget
 
 
@@ -43,6 +44,8 @@ class TensorArgument:
     order: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
     offsets: tuple[int, ...] | None = None
+    together: int = QUAD
+    """Elements of what it is read and written by where that is `by_quads`: four, or eight."""
 
     @staticmethod
     def of(value: ir.Value, by_quads: bool, tensor: DispatchTensor | None = None) -> TensorArgument:
@@ -82,15 +85,16 @@ class TensorArgument:
     @property
     def kernel_key(self) -> Hashable:
         """What arguments have in common of which a kernel is emitted the same."""
-        return self.extents, self.dynamic, self.element, self.by_quads, self.order, self.steps, self.offsets
+        layout = self.by_quads, self.together, self.order, self.steps, self.offsets
+        return self.extents, self.dynamic, self.element, *layout
 
     def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
         """The kernel's view of the tensor."""
         unknown = iter(self.dynamic_extents(sizes))
         extents = tuple(next(unknown) if size is None else size for size in self.extents)
         size = Index.of(element_count(extents))
-        element = quad_type(self._element_type) if self.by_quads else self._element_type
-        memref = span(argument, element, size // (QUAD if self.by_quads else 1))
+        element = vector_type(self.together, self._element_type) if self.by_quads else self._element_type
+        memref = span(argument, element, size // (self.together if self.by_quads else 1))
         strides = self._strides(extents)
         in_order = self.order is None and (self.steps is None or set(self.steps) == {1})
         return GlobalBuffer(

@@ -21,6 +21,8 @@ from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
 QUAD = 4
 """Elements that a thread loads, computes and stores side by side, of whatever type."""
+OCTET = 2 * QUAD
+"""The same of half precision on NVIDIA's GPUs: 16 bytes, too."""
 PAIR = QUAD // 2
 """The same where a thread hasn't registers for as many."""
 QUAD_BYTES = QUAD * F32.bytes
@@ -110,8 +112,8 @@ def _opaque_zero() -> ir.Value:
 class GlobalBuffer(Buffer):
     """An array in the device's memory, addressed by element offsets.
 
-    `by_quads` says that its memref has quads for elements: all offsets are then multiples of four. `size`
-    counts elements of that memory. An array without `strides` is dense and row-major.
+    `by_quads` says that its memref has quads for elements, or octets: all offsets are then multiples of four,
+    or eight. `size` counts elements of that memory. An array without `strides` is dense and row-major.
     """
 
     by_quads: bool
@@ -131,10 +133,16 @@ class GlobalBuffer(Buffer):
         element = super().element
         return ir.VectorType(element).element_type if self.by_quads else element
 
+    @cached_property
+    def together(self) -> int:
+        """Elements that are loaded and stored at once: of what its memref has for elements, or of a quad."""
+        element = ir.MemRefType(self.memref.type).element_type
+        return int(ir.VectorType(element).shape[0]) if self.by_quads else QUAD
+
     @property
     def memref_element_bytes(self) -> int:
-        """Of what its memref has for elements: quads, or scalars."""
-        return self.number.bytes * (QUAD if self.by_quads else 1)
+        """Of what its memref has for elements: quads, octets or scalars."""
+        return self.number.bytes * (self.together if self.by_quads else 1)
 
     @property
     def address(self) -> Index:
@@ -157,26 +165,34 @@ class GlobalBuffer(Buffer):
         return span(self.argument, type_, self.size * self.number.bytes // width)
 
     def load(self, offset: IndexLike, width: int = QUAD, valid: Condition | None = None) -> ir.Value:
-        """The quad from `offset` on, or zeros where the condition does not hold.
+        """The quad, or octet, from `offset` on, or zeros where the condition does not hold.
 
         The offset has to be within the array in either case. Elements of a quad that would lie behind the end
         of the array are some others of it.
         """
-        assert width == QUAD
+        assert width == self.together
         offset = Index.of(offset)
         if self.by_quads:
-            value = self.number.widened(memref.load(self.memref, [(offset // QUAD).value]))
+            value = self.number.widened(self.load_stored(offset))
         else:
             places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(QUAD)]
             value = quad_of([self.load_scalar(place) for place in places])
         return value if valid is None else quad_or_zero(valid, value)
+
+    def load_stored(self, offset: IndexLike) -> ir.Value:
+        """The quad, or octet, from `offset` on of an array by such, in the type that it has in memory."""
+        return memref.load(self.memref, [(Index.of(offset) // self.together).value])
+
+    def store_stored(self, value: ir.Value, offset: IndexLike) -> None:
+        """Writes such a one."""
+        memref.store(value, self.memref, [(Index.of(offset) // self.together).value])
 
     def store_scalar(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes one element of an array that isn't by quads."""
         self._store(value, Index.of(offset))
 
     def store(self, value: ir.Value, offset: IndexLike, valid: Condition | None = None) -> None:
-        """Writes a quad from `offset` on where the condition holds."""
+        """Writes a quad, or octet, from `offset` on where the condition holds."""
         self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
 
     def load_first(self, offset: Index, count: Index, valid: Condition, stride: IndexLike = 1) -> ir.Value:
@@ -200,7 +216,7 @@ class GlobalBuffer(Buffer):
         """Writes the first `count` elements of a quad where the condition holds; all of them if by quads."""
         offset = Index.of(offset)
         if self.by_quads:
-            when(valid, lambda: self._store(value, offset // QUAD))
+            when(valid, lambda: self._store(value, offset // self.together))
             return
         for i in range(QUAD):
             exists = valid & Index(i).less_than(count)

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 
+from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -15,7 +17,7 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 
 from .cluster import PORTABLE_CLUSTER
 from .matrix_unit import COOPERATIVE, MFMA, MMA, WMMA, WMMA_RDNA4, MatrixUnit
-from .memory import PAIR, QUAD
+from .memory import OCTET, PAIR, QUAD
 
 EXECUTABLE_BACKENDS = ("vulkan-spirv", "cuda", "rocm")
 """Those of IREE that compile kernels of these."""
@@ -146,6 +148,19 @@ class GpuTarget:
     def takes_ptx(self) -> bool:
         """Whether kernels may have instructions of PTX in them: through CUDA."""
         return self.residency_attribute is not None
+
+    @property
+    def compares_half(self) -> bool:
+        """Whether it has maxima of pairs of half precision that keep NaN: through CUDA, from sm_80 on."""
+        return self.takes_ptx and self.matrix_unit is not None
+
+    def together(self, channels: int, *elements: str) -> int:
+        """Of rows of so many channels, how many a thread reads and writes at once of tensors of these types.
+
+        Octets of half precision are 16 bytes, as quads of f32 are. SPIR-V has no vectors of eight.
+        """
+        is_half = any(element_bytes(each) < F32.bytes for each in elements)
+        return OCTET if is_half and self.takes_ptx and channels % OCTET == 0 else QUAD
 
     def transform_channels(self, tile_elements: int, parts: int = 1) -> int:
         """Channels of a tile of so many elements that a thread has registers for.

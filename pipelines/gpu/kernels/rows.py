@@ -16,7 +16,8 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, Shared
 
 ROW_THREADS = 256
 _HELD = 4
-"""Loads of a thread, of a quad each where rows are whole quads: as many as are on their way at a time."""
+"""Loads of a thread, of a quad each where rows are whole quads: as many as are on their way at a time. Of
+octets half as many."""
 _MOST_HELD = 8
 """The same of the longest rows, whose elements have registers still."""
 
@@ -28,17 +29,20 @@ class SharedRows:
     """Rows of `length` elements, each shared by a power of two of threads of a workgroup."""
 
     length: int
+    together: int = QUAD
+    """Elements that a thread loads at a time where rows are whole ones of so many: quads, or octets."""
 
     @property
     def width(self) -> int:
         """Elements that a thread loads at a time."""
-        return QUAD if self.length % QUAD == 0 else 1
+        return self.together if self.length % self.together == 0 else 1
 
     @property
     def threads(self) -> int:
         """Of a row: at most as many as a workgroup has, and as few as hold all of it."""
         loads = ceil_div(self.length, self.width)
-        return min(ROW_THREADS, 1 << max(0, (ceil_div(loads, _HELD) - 1).bit_length()))
+        held = _HELD * QUAD // self.together
+        return min(ROW_THREADS, 1 << max(0, (ceil_div(loads, held) - 1).bit_length()))
 
     @property
     def rows(self) -> int:
@@ -98,7 +102,8 @@ class PlacedRow:
         return [self._load(source, place_of(begin + column)) for column, _ in self.columns()]
 
     def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
-        return source.load_scalar(place) if self.shared.width == 1 else source.load(place)
+        width = self.shared.width
+        return source.load_scalar(place) if width == 1 else source.load(place, width)
 
     def store(self, values: Sequence[ir.Value], output: GlobalBuffer) -> None:
         """Writes this thread's share of its row."""

@@ -7,10 +7,12 @@ from math import inf
 
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, math
+from iree.winograd.pipelines.emission.functions import LOG2_E
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import constant_like
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+from iree.winograd.pipelines.gpu.device.exponential import power_of_two
+from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, lane, quad_of
 
 from .rows import SharedRows, row_memory
 
@@ -29,6 +31,12 @@ class SoftmaxKernel:
     """Of an element of the batch."""
     shared: SharedRows
     safe: bool
+    by_instruction: bool
+    """Whether exponentials are those of the target's instruction, of fewer digits than f32 has.
+
+    Arguments are rounded before, so that a result r loses 2^-24 ln(1/r) of itself: of half precision, which
+    has no numbers below 2^-24, or of bf16, whose last place is 2^-8, it is nothing.
+    """
 
     @property
     def name(self) -> str:
@@ -47,10 +55,18 @@ class SoftmaxKernel:
         maximum = row.reduced(values, lowest, arith.maximumf, for_maximum)
         if self.safe:
             maximum = arith.maximumf(maximum, constant_like(maximum, lowest))
-        exponentials = [math.exp(arith.subf(value, maximum)) for value in values]
+        exponentials = [self._exponential(arith.subf(value, maximum)) for value in values]
         total = row.reduced(exponentials, 0.0, arith.addf, for_sum)
         inverse = inverse_of_sum(total, safe=self.safe)
         row.store([arith.mulf(each, inverse) for each in exponentials], output)
+
+    def _exponential(self, difference: ir.Value) -> ir.Value:
+        if not self.by_instruction:
+            return math.exp(difference)
+        exponent = arith.mulf(difference, constant_like(difference, LOG2_E))
+        if self.shared.width == 1:
+            return power_of_two(exponent)
+        return quad_of([power_of_two(lane(exponent, i)) for i in range(self.shared.width)])
 
 
 def inverse_of_sum(total: ir.Value, *, safe: bool) -> ir.Value:

@@ -76,6 +76,8 @@ _HALVES: Mapping[str, Callable[[Array], Array]] = {
     "bf16x2": lambda single: _upper_half(single.view(np.uint32)),
 }
 """What a register's half is of a number of fp32."""
+_PAIRS: Mapping[str, str] = {"f16x2": "f16", "bf16x2": "bf16"}
+"""What two numbers of a register are."""
 _ROUNDINGS: Mapping[str, Callable[[Array], Array]] = {"rmi": np.floor, "rzi": np.trunc, "rni": np.rint}
 
 
@@ -332,6 +334,10 @@ class _Warp:
         self._binary(each, active, np.minimum)
 
     def do_max(self, each: Instruction, active: Array) -> None:
+        if each.opcode[1] == "NaN" and each.opcode[-1] in _PAIRS:
+            left, right = (self.value(operand, "b32") for operand in each.operands[1:3])
+            self.write(each.operands[0], _maxima_of_pairs(left, right, _PAIRS[each.opcode[-1]]), active)
+            return
         self._binary(each, active, np.fmax if each.opcode[-1] == "f32" else np.maximum)
 
     def do_div(self, each: Instruction, active: Array) -> None:
@@ -686,6 +692,13 @@ def _descriptor_fields(descriptor: Array) -> tuple[int, int, int]:
     (number,) = set(descriptor.tolist())
     assert number >> 62 == 0, "it is swizzled"
     return tuple((number >> first & 0x3FFF) << 4 for first in (0, 16, 32))  # type: ignore[return-value]
+
+
+def _maxima_of_pairs(left: Array, right: Array, type_: str) -> Array:
+    """The larger of both in each half of a register, a NaN where one is."""
+    halves = [np.ascontiguousarray(each).view(np.uint16) for each in (left, right)]
+    one, other = (_NUMBERS[type_](each) for each in halves)
+    return np.where((one >= other) | np.isnan(one), *halves).view(np.uint32)
 
 
 def _upper_half(bits: Array) -> Array:

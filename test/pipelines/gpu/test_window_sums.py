@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from convolution_program import compile_rewritten
 from iree import winograd
-from iree.winograd.pipelines.gpu.kernels import window_sums
+from iree.winograd.pipelines.gpu.kernels import windows
 from wide import sampled
 
 Array = npt.NDArray[np.float32]
@@ -178,7 +178,7 @@ def test_averages_are_those_of_float64(
     average: Average, gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Images are small: threads have several windows nevertheless.
-    monkeypatch.setattr(window_sums, "_MANY_THREADS", 1)
+    monkeypatch.setattr(windows, "_MANY_THREADS", 1)
     image = np.random.default_rng(0).standard_normal((2, *average.size, average.channels), np.float32)
     compiled = compile_rewritten(average.text, gpu_target)
     assert b"winograd_window_sum_" in bytes(compiled)
