@@ -18,6 +18,7 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     F16MatrixUnitSchedule,
     MatrixUnitSchedule,
 )
+from iree.winograd.pipelines.cpu.schedules.tiled import split_columns
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .representative import representative
@@ -49,8 +50,9 @@ def matrix_unit_schedules(
             continue
         for divided in {1, count}:
             share = min(most, ceil_div(images * rows * pixels, divided))
-            for tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block in _blocks(
-                rows, pixels, share, tiles, most_rows
+            for tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block in (
+                *_blocks(rows, pixels, share, tiles, most_rows),
+                *_joined_rows(shape),
             ):
                 tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
                 blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
@@ -73,6 +75,15 @@ def _vector_blocks(target: CpuTarget) -> tuple[tuple[int, int, int], ...]:
     """As `REGISTER_BLOCKS`, of vector registers."""
     vectors = range(1, MAX_VECTORS + 1)
     return tuple((RegisterBlock.most_rows(each, target), 1, each) for each in vectors)
+
+
+def _joined_rows(shape: ConvolutionShape) -> Iterator[tuple[int, int, int, int, int]]:
+    """As `_blocks`, where a single register block may hold all of an image: filters are loaded once."""
+    if shape.spatial_rank > 1:
+        rows, pixels = shape.output_rows, shape.output_size[-1]
+        joined = (rows - 1) * split_columns(shape, pixels) + pixels
+        tiles = ceil_div(joined, TILE_ROWS)
+        yield ceil_div(joined, tiles), tiles, 1, rows, pixels
 
 
 def _blocks(

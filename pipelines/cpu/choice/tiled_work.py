@@ -41,8 +41,8 @@ class TiledWork:
     def register_blocks(self) -> int:
         """Of a block of channels."""
         schedule = self.schedule
-        rows = ceil_div(schedule.row_block, schedule.row_tiles)
-        return rows * ceil_div(schedule.pixel_block, schedule.block_pixels)
+        rows = ceil_div(schedule.row_block, schedule.block_rows)
+        return rows * ceil_div(schedule.pixel_block, schedule.row_pixels)
 
     @property
     def elements(self) -> int:

@@ -22,7 +22,6 @@ from iree.winograd.pipelines.cpu.schedules.tiled import (
     input_step,
     merged_taps,
     split_columns,
-    split_rows,
 )
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Index
@@ -31,7 +30,7 @@ from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .output_blocks import OutputBlock
 from .staged_rows import MergedRow, RoundedRow
-from .tiled import PlacedBlock, TiledInput, TiledKernel
+from .tiled import PlacedBlock, StagedRow, TiledInput, TiledKernel
 
 Bf16Schedule = TypeVar("Bf16Schedule", bound=Bf16TileSchedule)
 
@@ -49,7 +48,8 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
     @property
     def packed_filter_shape(self) -> tuple[int, ...]:
         """channel blocks x (taps, row-major, times chunks of 32 channels) x (parts times tiles) x 16 pairs of
-        input channels x 16 output channels; a pair of bf16 has the place of an f32."""
+        input channels x 16 output channels; a pair of bf16 has the place of an f32. Where rows are joined,
+        chunks come before taps: those of one read the same lines, which L1 holds."""
         tiles = self.schedule.parts * self.schedule.channel_tiles
         return (self.blocks.count, self._steps, tiles, TILE_ROWS, TILE_LANES)
 
@@ -73,7 +73,10 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
             rest = rest - bf16_numbers(bits)
             padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, rest.shape[-1]), np.uint16)
             padded[:, : rest.shape[1]] = bits
-            pairs = padded.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
+            tiles = padded.reshape(self._taps, self._chunks, TILE_CHANNELS, -1)
+            if self.schedule.joins_rows:
+                tiles = tiles.swapaxes(0, 1)
+            pairs = tiles.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
             joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
             for number, block in enumerate(packed):
                 first = blocks.first(Index(number)).known
@@ -129,12 +132,16 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
 
     def _stage(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
         """A copy of the input of a workgroup: rows x chunks of channels x parts x columns x 32 channels, or,
-        where taps are merged, rows x parts x elements of a row, side by side."""
+        where taps are merged, rows x parts x elements of a row, side by side. Rows that are joined lie behind
+        each other: chunks x parts x rows x columns x 32 channels."""
         shape = self.shape
         columns = split_columns(shape, self.schedule.pixel_block)
-        rows = split_rows(shape, self.schedule.row_block)
+        rows = self.schedule.staged_rows(shape)
         parts = self.schedule.parts
-        extents: tuple[int, ...] = (rows, self._chunks, parts, columns, TILE_CHANNELS)
+        joins_rows = self.schedule.joins_rows
+        chunks = (self._chunks, parts)
+        outer = (*chunks, rows) if joins_rows else (rows, *chunks)
+        extents: tuple[int, ...] = (*outer, columns, TILE_CHANNELS)
         if self._merged > 1:
             extents = (rows, parts, self.schedule.merged_row(shape))
         memory = ScratchMemory.of(extents, BF16.type, "staged_input")
@@ -144,13 +151,18 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         staged = [memory.buffer.with_numbers(numbers)]
         if parts > 1:
             staged = [memory.buffer.with_numbers({BF16.name: part}) for part in PARTS]
-        kind = MergedRow if self._merged > 1 else RoundedRow
-        self._stage_rows(image, outputs, lambda row: kind(shape, image, staged, row))
+
+        def staged_row(number: Index) -> StagedRow:
+            if self._merged > 1:
+                return MergedRow(shape, image, staged, number)
+            return RoundedRow(shape, image, staged, number, joins_rows)
+
+        self._stage_rows(image, outputs, staged_row)
         strides = [staged[0].known_stride(dimension) for dimension in range(len(extents) - 1)]
         if self._merged > 1:
             row, part = strides
             return _tiled(memory.address, row, shape.input_channels, TILE_CHANNELS, part)
-        row, chunk, part, column = strides
+        row, chunk, part, column = (strides[i] for i in ((2, 0, 1, 3) if joins_rows else range(4)))
         return _tiled(memory.address, row, column, chunk, part)
 
 

@@ -20,12 +20,16 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 @dataclass(frozen=True)
 class RoundedRow:
-    """Row `number` of rows x chunks of channels x parts x columns x 32 channels."""
+    """Row `number` of rows x chunks of channels x parts x columns x 32 channels.
+
+    Where rows are joined it is of chunks x parts x rows x columns x 32 channels.
+    """
 
     shape: ConvolutionShape
     image: Buffer
     staged: Sequence[Buffer]
     number: Index
+    joins_rows: bool
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
         stride = input_step(self.shape, -1) * self.image.known_stride(-2)
@@ -51,12 +55,17 @@ class RoundedRow:
             for lane in range(0, TILE_CHANNELS, lanes):
                 value = self._loaded(source + chunk * TILE_CHANNELS + lane, valid - lane, lanes)
                 for part, staged in enumerate(self.staged):
-                    staged.store(value, staged.offset([self.number, chunk, part, column, lane]))
+                    staged.store(value, self._place(staged, chunk, part, column) + lane)
 
         with loop(whole, name="chunk") as chunk:
             copy_chunk(chunk, TILE_CHANNELS)
         if rest:
             copy_chunk(Index(whole), rest)
+
+    def _place(self, staged: Buffer, chunk: Index, part: int, column: Index) -> Index:
+        """Of a part of a chunk of a column's channels."""
+        outer = (chunk, part, self.number) if self.joins_rows else (self.number, chunk, part)
+        return staged.offset([*outer, column, 0])
 
     def _loaded(self, first: Index, valid: int, lanes: int) -> ir.Value:
         """So many elements, zeros in place of those that aren't valid."""
@@ -67,9 +76,9 @@ class RoundedRow:
         return self.image.load_lanes(first, LaneMask.between(0, valid, lanes))
 
     def _clear(self, begin: Index, end: Index) -> None:
-        with loop(self.staged[0].known_extents[1], name="cleared_chunk") as chunk:
+        with loop(self.staged[0].known_extents[0 if self.joins_rows else 1], name="cleared_chunk") as chunk:
             for part, staged in enumerate(self.staged):
-                first = staged.offset([self.number, chunk, part, begin, 0])
+                first = self._place(staged, chunk, part, begin)
                 clear_elements(staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)
 
 

@@ -54,7 +54,7 @@ class BlockOutputs:
     outputs: OutputBlock
     store: RegisterBlockStore
     sums: ScratchMemory
-    """row_tiles x block_pixels x channel_block: the unit writes them there."""
+    """(row_tiles times block_pixels) x channel_block: the unit writes them there."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class TiledKernel(Generic[ScheduleType]):
         store = RegisterBlockStore.of(
             output, epilogue, block, accumulator, channels=self.shape.output_channels
         )
-        extents = (schedule.row_tiles, schedule.block_pixels, schedule.channel_block)
+        extents = (schedule.row_tiles * schedule.block_pixels, schedule.channel_block)
         return BlockOutputs(outputs, store, ScratchMemory.of(extents, accumulator, "block_sums"))
 
     def _emit_passes(
@@ -194,19 +194,19 @@ class TiledKernel(Generic[ScheduleType]):
         `begin` emits what comes before those of a block of channels, `compute` the outputs of a register
         block.
         """
-        schedule, pixels = self.schedule, self.schedule.block_pixels
+        schedule, pixels = self.schedule, self.schedule.row_pixels
         parts = min(schedule.channel_splits, self.blocks.count)
         with loop(self.blocks.steps(workgroup[1], parts), name="channel_block") as step:
             channel_block = self.blocks.at(workgroup[1], parts, step)
             begin(channel_block)
             with (
-                loop(schedule.row_block, schedule.row_tiles, "row") as row_start,
+                loop(schedule.row_block, schedule.block_rows, "row") as row_start,
                 loop(schedule.pixel_block, pixels, "pixel") as pixel_start,
             ):
                 # Register blocks overlap, too, rather than be cut short.
-                row = row_start.minimum(schedule.row_block - schedule.row_tiles)
+                row = row_start.minimum(schedule.row_block - schedule.block_rows)
                 pixel = pixel_start.minimum(schedule.pixel_block - pixels)
-                number = row_start // schedule.row_tiles * self._blocks_of_row + pixel_start // pixels
+                number = row_start // schedule.block_rows * self._blocks_of_row + pixel_start // pixels
                 compute(PlacedBlock(step, channel_block, row, pixel, number))
 
     def _multiply(
@@ -225,9 +225,13 @@ class TiledKernel(Generic[ScheduleType]):
         row_step, pixel_step = self._row_step(rows), self._pixel_step(rows)
         first, channel_tiles = self._first_input(rows, placed), schedule.channel_tiles
         block.clear()
-        with loop(self._taps, name="tap") as tap, loop(self._chunks, name="chunk") as chunk:
+        joins_rows, taps, chunks = schedule.joins_rows, self._taps, self._chunks
+        first_name, second_name = ("chunk", "tap") if joins_rows else ("tap", "chunk")
+        first_count, second_count = (chunks, taps) if joins_rows else (taps, chunks)
+        with loop(first_count, name=first_name) as outer, loop(second_count, name=second_name) as inner:
+            tap, chunk = (inner, outer) if joins_rows else (outer, inner)
             begin = first + (self._tap_distance(rows, tap) + chunk * rows.chunk)
-            step = tap * self._chunks + chunk
+            step = outer * second_count + inner
             tiles = panel + step * (schedule.parts * channel_tiles * TILE_BYTES)
 
             def row_address(part: int, tile: int, begin: Index = begin) -> Index:
@@ -267,8 +271,8 @@ class TiledKernel(Generic[ScheduleType]):
         Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
         """
         schedule = self.schedule
-        vectors, pixels = schedule.channel_tiles, schedule.block_pixels
-        count = schedule.row_tiles * pixels * vectors
+        vectors, pixels = schedule.channel_tiles, schedule.row_pixels
+        count = schedule.block_rows * pixels * vectors
         of_step = ceil_div(count, self._steps)
         for number in range(of_step):
             vector = (step * of_step + number).minimum(count - 1)
@@ -280,11 +284,12 @@ class TiledKernel(Generic[ScheduleType]):
     def _finish(self, block: TileBlock, results: BlockOutputs, placed: PlacedBlock) -> None:
         """Makes outputs of the sums of a register block, one pixel after the other."""
         schedule = self.schedule
+        pixels = min(schedule.tile_pixels, schedule.row_pixels)
         with (
-            loop(schedule.row_tiles, name="finished_row") as row,
-            loop(schedule.block_pixels, schedule.tile_pixels, "finished_tile") as tile,
+            loop(schedule.block_rows, name="finished_row") as row,
+            loop(schedule.row_pixels, pixels, "finished_tile") as tile,
         ):
-            with loop(schedule.tile_pixels, name="finished_pixel") as pixel:
+            with loop(pixels, name="finished_pixel") as pixel:
                 self._finish_pixel(results, placed, row, tile + pixel)
             if results.store.epilogue.calls_functions:
                 block.stay_awake()
@@ -292,8 +297,11 @@ class TiledKernel(Generic[ScheduleType]):
     def _finish_pixel(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
         """Makes outputs of the sums of a pixel, by its place in the register block."""
         outputs, sums = results.outputs, results.sums.buffer
+        row_sums = self.schedule.block_pixels
+        if self.schedule.joins_rows:
+            row_sums = split_columns(self.shape, self.schedule.pixel_block)
         values = [
-            sums.load(sums.offset([row, pixel, v * TILE_LANES]), TILE_LANES)
+            sums.load(sums.offset([row * row_sums + pixel, v * TILE_LANES]), TILE_LANES)
             for v in range(self.schedule.channel_tiles)
         ]
         position = self._position(outputs, placed.row + row, placed.pixel + pixel)
@@ -320,9 +328,9 @@ class TiledKernel(Generic[ScheduleType]):
 
     @property
     def _blocks_of_row(self) -> int:
-        return ceil_div(self.schedule.pixel_block, self.schedule.block_pixels)
+        return ceil_div(self.schedule.pixel_block, self.schedule.row_pixels)
 
     @property
     def _register_blocks(self) -> int:
         """Of a workgroup, for one block of channels."""
-        return ceil_div(self.schedule.row_block, self.schedule.row_tiles) * self._blocks_of_row
+        return ceil_div(self.schedule.row_block, self.schedule.block_rows) * self._blocks_of_row

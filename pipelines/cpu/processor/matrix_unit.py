@@ -85,7 +85,8 @@ class TileBlock(Protocol):
 class MatrixBlock:
     """`row_tiles` x `channel_tiles` tiles of sums, and tiles of both operands beside them, in registers.
 
-    A tile of sums is `tile_rows` rows by 16 output channels.
+    A tile of sums is `tile_rows` rows by 16 output channels. Tiles of rows take turns in the registers that
+    are left, of which there is at least one.
     """
 
     tile_rows: int
@@ -99,11 +100,17 @@ class MatrixBlock:
     @property
     def registers(self) -> int:
         """Those that it takes, of eight."""
-        return self.row_tiles * self.channel_tiles + self.row_tiles + self.channel_tiles
+        return self.row_tiles * self.channel_tiles + self._row_registers + self.channel_tiles
+
+    @property
+    def _row_registers(self) -> int:
+        """Those of tiles of rows."""
+        left = TILE_REGISTERS - (self.row_tiles + 1) * self.channel_tiles
+        return min(self.row_tiles, max(1, left))
 
     def configure(self) -> None:
         """Emits what gives registers their shapes, before any other of these operations."""
-        rows = [self.tile_rows] * (self.row_tiles * (self.channel_tiles + 1))
+        rows = [self.tile_rows] * (self.row_tiles * self.channel_tiles + self._row_registers)
         rows += [TILE_ROWS] * self.channel_tiles
         rows += [0] * (TILE_REGISTERS - len(rows))
         row_bytes = [ROW_BYTES if count else 0 for count in rows]
@@ -132,19 +139,23 @@ class MatrixBlock:
         filter_address: Callable[[int, int], Index],
         products: Sequence[tuple[int, int]],
     ) -> None:
-        """Each tile is loaded where the part before was another one."""
-        first_row = self.row_tiles * self.channel_tiles
-        first_filter = first_row + self.row_tiles
-        loaded: tuple[int | None, int | None] = (None, None)
+        """Each tile is loaded where its register has another one."""
+        loaded: dict[int, tuple[int, int]] = {}
+
+        def load(register: int, part: int, tile: int, address: Callable[[int, int], Index], row: int) -> None:
+            if loaded.get(register) != (part, tile):
+                _load(register, address(part, tile), row)
+            loaded[register] = part, tile
+
         for row_part, filter_part in products:
-            if row_part != loaded[0]:
-                for tile in range(self.row_tiles):
-                    _load(first_row + tile, row_address(row_part, tile), row_distance)
-            if filter_part != loaded[1]:
-                for tile in range(self.channel_tiles):
-                    _load(first_filter + tile, filter_address(filter_part, tile), ROW_BYTES)
-            loaded = row_part, filter_part
+            # Those of rows that all have a register are loaded before the first product.
+            ahead = self.row_tiles if self._row_registers == self.row_tiles else 0
+            for tile in range(ahead):
+                load(self._row(tile), row_part, tile, row_address, row_distance)
+            for tile in range(self.channel_tiles):
+                load(self._filter(tile), filter_part, tile, filter_address, ROW_BYTES)
             for tile in range(self.row_tiles):
+                load(self._row(tile), row_part, tile, row_address, row_distance)
                 for channel_tile in range(self.channel_tiles):
                     self._multiply(tile, channel_tile)
 
@@ -163,10 +174,16 @@ class MatrixBlock:
         self._multiply(0, 0)
 
     def _multiply(self, tile: int, channel_tile: int) -> None:
-        first_row = self.row_tiles * self.channel_tiles
-        sums = tile * self.channel_tiles + channel_tile
-        operands = (sums, first_row + tile, first_row + self.row_tiles + channel_tile)
+        operands = (tile * self.channel_tiles + channel_tile, self._row(tile), self._filter(channel_tile))
         _call("llvm.x86.tdpbf16ps", *map(_register, operands))
+
+    def _row(self, tile: int) -> int:
+        """The register of a tile of rows."""
+        return self.row_tiles * self.channel_tiles + tile % self._row_registers
+
+    def _filter(self, tile: int) -> int:
+        """That of a tile of filters."""
+        return self.row_tiles * self.channel_tiles + self._row_registers + tile
 
 
 def permitted() -> Condition:

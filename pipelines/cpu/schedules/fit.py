@@ -18,7 +18,7 @@ from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes, s
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines, interleaves_channels
 from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
-from .tiled import TileSchedule
+from .tiled import TileSchedule, merged_taps
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
@@ -316,20 +316,32 @@ def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target
     sizes = (*shape.output_size[:outer], *shape.kernel_size[:outer])
     if any(size > 1 for size in sizes) or any(shape.padding_low[:outer]):
         return "the kernel takes images of two dimensions"
+    if schedule.joins_rows and (reason := _joined_rows_misfit(schedule, shape)):
+        return reason
+    pixels = min(schedule.block_pixels, schedule.pixel_block)
     for name, size, part, whole in (
         ("row_block", schedule.row_block, schedule.row_tiles, shape.output_rows),
-        (
-            "pixel_block",
-            schedule.pixel_block,
-            schedule.pixel_tiles * schedule.tile_pixels,
-            shape.output_size[-1],
-        ),
+        ("pixel_block", schedule.pixel_block, pixels, shape.output_size[-1]),
     ):
         if size > whole:
             return f"{name} {size} exceeds the {whole} outputs that there are"
         if part > size:
             return f"{name} {size} is less than the {part} of a register block"
     return _memory_misfit(schedule.workgroup_bytes(shape, target), target)
+
+
+def _joined_rows_misfit(schedule: TileSchedule, shape: ConvolutionShape) -> Reason | None:
+    """Why a register block doesn't hold all rows of a workgroup: a copy of them needs zeros between rows."""
+    joins = isinstance(schedule, Bf16MatrixUnitSchedule | F16MatrixUnitSchedule)
+    is_copied = shape.pads and not shape.unknown_sizes and merged_taps(shape) == 1
+    if not joins or not is_copied or set(shape.strides[-2:]) != {1} or schedule.row_tiles > 1:
+        return (
+            f"pixel_block {schedule.pixel_block} is less than the {schedule.block_pixels} of a register block"
+        )
+    needed = schedule.joined_pixels(shape)
+    if needed > schedule.block_pixels:
+        return f"a register block of {schedule.block_pixels} outputs is less than the {needed} of joined rows"
+    return None
 
 
 def _depthwise_misfit(

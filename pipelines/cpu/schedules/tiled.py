@@ -30,7 +30,8 @@ class TileSchedule(Schedule, ABC):
 
     `row_block` rows of `pixel_block` outputs share each block of filters; rows are those of `in_lines`. A
     register block is `pixel_tiles` tiles of `tile_pixels` neighbouring outputs in each of `row_tiles` rows,
-    by `channel_tiles` tiles of 16 output channels. `channel_splits` is as in `WinogradSchedule`.
+    by `channel_tiles` tiles of 16 output channels. One of more outputs than a row of the workgroup has is of
+    all its rows. `channel_splits` is as in `WinogradSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -54,6 +55,21 @@ class TileSchedule(Schedule, ABC):
         return self.pixel_tiles * self.tile_pixels
 
     @property
+    def joins_rows(self) -> bool:
+        """Whether tiles go on in the next row: what lies in the padding between two rows is summed, too."""
+        return self.block_pixels > self.pixel_block
+
+    @property
+    def block_rows(self) -> int:
+        """Rows of which a register block has outputs."""
+        return self.row_block if self.joins_rows else self.row_tiles
+
+    @property
+    def row_pixels(self) -> int:
+        """Outputs of a register block in each of them."""
+        return min(self.block_pixels, self.pixel_block)
+
+    @property
     @abstractmethod
     def part_products(self) -> Sequence[tuple[int, int]]:
         """The parts of both operands that are multiplied for each product, one after the other."""
@@ -66,6 +82,10 @@ class TileSchedule(Schedule, ABC):
     @abstractmethod
     def panel_element_bytes(self, shape: ConvolutionShape) -> int:
         """Of a filter, as the kernel reads it."""
+
+    def joined_pixels(self, shape: ConvolutionShape) -> int:
+        """Outputs of a workgroup, from the first to the last, if rows had as many as columns of the input."""
+        return (self.row_block - 1) * split_columns(shape, self.pixel_block) + self.pixel_block
 
     def row_taps(self, shape: ConvolutionShape) -> int:
         """Taps of a row of which each is summed in tiles of its own."""
@@ -147,7 +167,12 @@ class Bf16TileSchedule(TileSchedule, ABC):
         row = columns * split_chunks(shape) * ROW_BYTES
         if merged_taps(shape) > 1:
             row = self.merged_row(shape) * BF16.bytes
-        return split_rows(shape, self.row_block) * self.parts * row + self._finishing_bytes()
+        return self.staged_rows(shape) * self.parts * row + self._finishing_bytes()
+
+    def staged_rows(self, shape: ConvolutionShape) -> int:
+        """Rows of the copied input, with those that only sums read that aren't outputs."""
+        beyond = self.block_pixels - self.joined_pixels(shape) if self.joins_rows else 0
+        return split_rows(shape, self.row_block) + ceil_div(beyond, split_columns(shape, self.pixel_block))
 
     def merged_row(self, shape: ConvolutionShape) -> int:
         """Elements of a row of the input of merged taps, those that fill the last tile included."""

@@ -83,6 +83,10 @@ PROGRAMS = [
     direct((12, 12), 16, 32, (8, 1, 1, 2, 2, 8), 5, low=(0, 0), high=(0, 0), dynamic_batch=True),
     direct((14, 14), 33, 32, (10, 1, 2, 2, 10, 10), 3, dilations=(2, 2), low=(0, 0), high=(0, 0)),
     direct((40,), 24, 20, (10, 2, 1, 1, 1, 20), 3, strides=(2,)),
+    # Rows that are joined: tiles of rows that take turns in registers, and end behind what is copied.
+    direct((7, 7), 40, 40, (16, 4, 1, 1, 7, 7), 3, batch=2),
+    direct((4, 4), 64, 40, (11, 2, 1, 2, 4, 4), 3, activation="swish"),
+    direct((9, 5), 33, 17, (10, 3, 1, 1, 5, 4), 3, dilations=(2, 1), low=(2, 1), high=(2, 0)),
 ]
 
 
@@ -245,6 +249,33 @@ def test_layers_are_measured_with_numbers_of_their_type(type_: str) -> None:
     for numbers in map(torch.from_numpy, (program.image, program.filters)):
         assert torch.equal(numbers.to(dtype).float(), numbers)
         assert len(numbers.unique()) > 1000
+
+
+ROWS = "1x7x7x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32, operands of bf16"
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks", "reason"),
+    [
+        (ROWS, (16, 4, 1, 1, 7, 7), None),
+        (ROWS, (15, 4, 1, 1, 7, 7), "60 outputs is less than the 61 of joined rows"),
+        (ROWS, (16, 4, 1, 2, 7, 7), "exceed the 8 registers"),
+        (ROWS, (16, 2, 2, 1, 7, 7), "pixel_block 7 is less than the 32 of a register block"),
+        (ROWS.replace("1x1 1x1", "0x0 0x0"), (16, 4, 1, 1, 5, 5), "less than the 64 of a register block"),
+        (
+            ROWS.replace("stride 1x1", "stride 1x2"),
+            (16, 5, 1, 1, 7, 4),
+            "less than the 80 of a register block",
+        ),
+    ],
+)
+def test_rows_are_joined_over_the_padding_between_them(
+    text: str, blocks: tuple[int, int, int, int, int, int], reason: str | None
+) -> None:
+    stated = problem(text)
+    shape = convolution_shape(stated, direct_algorithm(stated))
+    misfit = kernel_misfit(shape, TARGET, Bf16MatrixUnitSchedule(*blocks))
+    assert misfit is None if reason is None else reason in str(misfit)
 
 
 def test_filters_known_when_the_program_runs_are_refused() -> None:

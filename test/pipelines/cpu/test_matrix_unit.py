@@ -195,7 +195,7 @@ def test_targets_without_the_unit(features: str) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"channel_tiles": 3}, "11 tiles exceed the 8 registers"),
+        ({"channel_tiles": 3}, "10 tiles exceed the 8 registers"),
         ({"tile_pixels": 17}, "tile_pixels 17 exceeds the 16 rows of a tile"),
         ({"pixel_block": 27}, "pixel_block 27 is less than the 28 of a register block"),
         ({"row_block": 2}, "row_block 2 exceeds the 1 outputs"),
