@@ -55,6 +55,7 @@ from .for_target.store_half_gradient import StoreHalfGradient
 from .for_target.sum_repeated_taps import SumRepeatedTaps
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
+from .iree_workarounds.assert_first import AssertFirst
 from .iree_workarounds.bound_shifts import BoundShifts
 from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
@@ -80,6 +81,7 @@ from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
 from .on_program.own_results import OwnResults
 from .on_program.place_scratch import PlaceScratch
+from .on_program.reuse_memory import ReuseMemory
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.expect_sizes import ExpectSizes
@@ -217,7 +219,7 @@ def optimized_pipeline() -> list[Pass]:
 
 def dispatch_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `flow` phase, which made dispatches of it."""
-    return [EndComputedFirst(), ReadBeforeUpdate()]
+    return [EndComputedFirst(), ReadBeforeUpdate(), AssertFirst()]
 
 
 def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[Pass]:
@@ -225,7 +227,7 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
 
     `observe` is told of each dispatch.
     """
-    return [NoteWrites(), NoteLayers(observe), DropBarriers(), OwnResults()]
+    return [NoteWrites(), NoteLayers(observe), DropBarriers(), OwnResults(), ReuseMemory()]
 
 
 def configuration_pipeline() -> list[Pass]:

@@ -85,6 +85,8 @@ class SizeExpressions:
         if name == "arith.cmpi":
             predicate = ir.IntegerAttr(operation.attributes["predicate"]).value
             return algebra.applied(COMPARISONS[predicate], *operands)
+        if name == "util.align":
+            return algebra.product(algebra.ceiling_divided(*operands), operands[1])
         if name == "affine.apply":
             map_ = ir.AffineMapAttr(operation.attributes["map"]).value
             return self._applied(map_.results[0], operands, map_.n_dims)

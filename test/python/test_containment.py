@@ -73,6 +73,8 @@ FOR_UNKNOWN_SIZES = (
     "winograd-fold-offsets",
     "winograd-insert-to-pad",
     "winograd-select-pixels",
+    "winograd-assert-first",
+    "winograd-reuse-memory",
 )
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
 FOR_SHUFFLED = "winograd-permute-shuffled"
