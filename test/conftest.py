@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from wide import half_of_sweeps
 from benchmarks.amd.radv import MESA
 
 _LOWEST_PRIORITY = 19
+_NAMING_SECONDS = 0.1
+"""That threads may take to name themselves, of which there are none elsewhere than on Linux."""
 _WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
 """Targets whose matrix units kernels use."""
 
@@ -92,13 +95,19 @@ def working_threads_first() -> Iterator[None]:
     opened = runtime.get_device
 
     def open_patiently(device_uri: str, **options: Any) -> Any:
-        before = _threads()
-        device = opened(device_uri, **options)
         if not device_uri.startswith("vulkan"):
-            return device
-        started = _threads() - before
+            return opened(device_uri, **options)
+        before = _threads()
+        # IREE's own cache would keep it, and threads that poll, for all tests that follow.
+        device = opened(device_uri, **{**options, "cache": False})
         # IREE starts them after the one that handles events, and the driver its own, which compute, before.
-        events = [thread for thread, name in started if name.startswith("iree-pro")]
+        # A thread has its name a moment after it was started.
+        end = time.monotonic() + _NAMING_SECONDS
+        events: list[int] = []
+        while not events and time.monotonic() < end:
+            time.sleep(0.001)
+            started = _threads() - before
+            events = [thread for thread, name in started if name.startswith("iree-pro")]
         if events:
             for thread, _ in started:
                 if thread > min(events):
