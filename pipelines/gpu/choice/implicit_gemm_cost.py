@@ -42,7 +42,7 @@ def implicit_gemm_seconds(
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     packing = ImplicitGemmPacking(shape, schedule)
     batch = shape.images
-    count = batch * prod(packing.patch.tiles_per_image)
+    count = batch * packing.patch.expected_tiles
     warpgroups = schedule.warpgroups
     most = ceil_div(count, schedule.walking_workgroups * warpgroups)
     active = min(warpgroups, ceil_div(count, schedule.walking_workgroups))

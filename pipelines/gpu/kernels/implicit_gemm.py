@@ -10,12 +10,13 @@ are. While one warpgroup loads or stores, others multiply.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
@@ -85,6 +86,7 @@ class _Workgroup:
         schedule = packing.schedule
         self._packing, self._schedule = packing, schedule
         self._filters = filters
+        self._sized = SizedShape.of(packing.shape, work.sizes)
         self._tiles = packing.tile_count(work.sizes)
         self._workgroup = work.workgroup[0]
         first_column = work.workgroup[1] * schedule.block_columns
@@ -98,7 +100,7 @@ class _Workgroup:
         self._filters_are_there = self._shared.barrier(packing.barrier_begin)
         patches = CopiedPatches if packing.patch.is_copied else LoadedPatches
         self._patches: Patches = patches(
-            packing, image, self._shared, self._tiles, self._warpgroup, self._thread
+            packing, work.sizes, image, self._shared, self._warpgroup, self._thread
         )
 
     def emit(self, output: GlobalBuffer, epilogue: VectorEpilogue) -> None:
@@ -166,11 +168,20 @@ class _Workgroup:
 
     def _results(self, tile: Index, output: GlobalBuffer, epilogue: VectorEpilogue) -> WarpgroupResults:
         image, *origin = self._patches.origin(tile)
-        outputs = _TileOutputs(self._packing, output, epilogue, self._block, image, origin)
+        if numbers_pixels := self._numbers_pixels(output):
+            epilogue = replace(epilogue, lined_up=self._sized.output_size)
+        outputs = _TileOutputs(
+            self._packing, output, epilogue, self._block, image, origin, self._sized, numbers_pixels
+        )
         sums = MatrixSums(self._packing, self._block, self._filters)
         results = WarpgroupResults(sums, outputs, self._thread, self._schedule.registers)
         results.prefetch(WARPGROUP_ROWS, self._thread, WARPGROUP_THREADS)
         return results
+
+    def _numbers_pixels(self, output: GlobalBuffer) -> bool:
+        """Whether pixels of unknown sizes are addressed by their numbers, for which nothing is divided."""
+        is_pointwise, is_open = self._packing.patch.is_pointwise, self._packing.shape.unknown_sizes
+        return bool(is_open) and is_pointwise and output.has_pixels_in_order
 
     def _store(self, results: WarpgroupResults, sums: ScaledSums) -> None:
         row_scale = sums.scale if self._schedule.scales_operands else None
@@ -185,6 +196,9 @@ class _TileOutputs(Outputs):
     packing: ImplicitGemmPacking
     image: Index
     origin: Sequence[Index]
+    sized: SizedShape
+    numbers_pixels: bool
+    """Whether the position of an output of an image that is a line is its number in that."""
 
     def _exists(self, row: Index) -> Condition:
         exists = Condition(True)
@@ -197,11 +211,13 @@ class _TileOutputs(Outputs):
             index.minimum(size - 1) if existing and not is_whole else index
             for index, size, is_whole in self._dimensions(row)
         )
-        return self.image, self.packing.patch.output_position((down, across))
+        if not self.packing.patch.is_pointwise or self.numbers_pixels:
+            return self.image, (down, across)
+        return self.image, unflatten(across, self.sized.output_size)
 
-    def _dimensions(self, row: Index) -> Iterator[tuple[Index, int, bool]]:
+    def _dimensions(self, row: Index) -> Iterator[tuple[Index, Index, bool]]:
         """Of both the position of a row, outputs, and whether tiles divide these."""
         patch = self.packing.patch
-        within = unflatten(row, patch.tile)
-        for begin, i, size, extent in zip(self.origin, within, patch.output_plane, patch.tile, strict=True):
-            yield begin + i, size, size % extent == 0
+        within, plane = unflatten(row, patch.tile), patch.plane(self.sized.output_size)
+        for begin, i, size, extent in zip(self.origin, within, plane, patch.tile, strict=True):
+            yield begin + i, size, size.known is not None and size.known % extent == 0

@@ -16,7 +16,9 @@ from math import prod
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.vectors import broadcast
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
@@ -91,16 +93,18 @@ class Patches(ABC):
     def __init__(
         self,
         packing: ImplicitGemmPacking,
+        sizes: Sizes,
         image: GlobalBuffer,
         shared: SharedBytes,
-        tiles: Index,
         warpgroup: Index,
         thread: Index,
     ) -> None:
         self._packing, self._patch, self._schedule = packing, packing.patch, packing.schedule
         self._image, self._shared = image, shared
         self._warpgroup, self._thread = warpgroup, thread
-        self._tiles = tiles
+        self._sized = SizedShape.of(packing.shape, sizes)
+        self._input_plane = packing.patch.plane(self._sized.input_size)
+        self._tiles = packing.tile_count(sizes)
         self._begin = warpgroup * (packing.patch.slots * packing.patch.bytes) + packing.patches_begin
 
     @abstractmethod
@@ -121,9 +125,12 @@ class Patches(ABC):
 
     def origin(self, tile: Index) -> tuple[Index, Index, Index]:
         """The image of a tile, and the first of its outputs."""
-        down, across = self._patch.tiles_per_image
+        down, across = self._patch.tiles_per_image(self._sized.output_size)
         rows, columns = self._patch.tile
-        image, row, column = unflatten(tile, (1, down, across))
+        if self._sized.is_one_image:
+            image, (row, column) = Index(0), unflatten(tile, (down, across))
+        else:
+            image, row, column = unflatten(tile, (1, down, across))
         return image, row * rows, column * columns
 
     def _own(self, units: int) -> list[tuple[Index, Index, Index]]:
@@ -164,7 +171,7 @@ class Patches(ABC):
             )
         ]
         exists = Condition(True)
-        for at, size in zip(position, self._patch.input_plane, strict=True):
+        for at, size in zip(position, self._input_plane, strict=True):
             exists = exists & at.within(size)
         return [image, *position], exists
 
@@ -211,8 +218,7 @@ class LoadedPatches(Patches):
         for row, column, quad in self._own(self._patch.channel_quads):
             (image, *at), exists = self._pixel(position.tile, row, column)
             inside = [
-                each.maximum(0).minimum(size - 1)
-                for each, size in zip(at, self._patch.input_plane, strict=True)
+                each.maximum(0).minimum(size - 1) for each, size in zip(at, self._input_plane, strict=True)
             ]
             channel = (quad + position.block * self._patch.channel_quads) * QUAD
             remaining = Index(self._packing.group_channels) - channel

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import WARP_MAXIMA_BYTES, ImplicitGemmSchedule
@@ -32,7 +32,7 @@ class ImplicitGemmPacking(SplitPacking):
         return patch
 
     def tile_count(self, sizes: Sizes) -> Index:
-        return sizes.batch * prod(self.patch.tiles_per_image)
+        return sizes.batch * product(self.patch.tiles_per_image(SizedShape.of(self.shape, sizes).output_size))
 
     # The reduction dimension
 

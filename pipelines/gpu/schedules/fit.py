@@ -136,8 +136,6 @@ def _warpgroup_misfit(
 def _implicit_gemm_misfit(
     schedule: ImplicitGemmSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
-    if shape.unknown_sizes:
-        return "tiles of images of unknown sizes have no patches"
     needed = schedule.bytes_for(shape)
     if needed is None:
         return f"{schedule} is for direct convolutions of one group whose output channels are fours"

@@ -9,11 +9,12 @@ eight outputs, as they are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -77,30 +78,30 @@ class Patch(ABC):
     # Tiles
 
     @property
+    def is_pointwise(self) -> bool:
+        """Whether images are lines of pixels, whatever their width."""
+        return False
+
+    @property
     def tile(self) -> tuple[int, int]:
         """Outputs down and across."""
         return _SQUARE_TILE
 
-    @property
-    def output_plane(self) -> tuple[int, int]:
-        """What tiles divide, of one image."""
-        height, width = self.shape.output_size
-        return height, width
+    def plane(self, size: Sequence[IndexLike]) -> tuple[Index, Index]:
+        """An image of this size as it is divided: tiles divide the plane of its outputs."""
+        height, width = size
+        return Index.of(height), Index.of(width)
 
-    @property
-    def input_plane(self) -> tuple[int, int]:
-        height, width = self.shape.input_size
-        return height, width
-
-    @property
-    def tiles_per_image(self) -> tuple[int, int]:
+    def tiles_per_image(self, output_size: Sequence[IndexLike]) -> tuple[Index, Index]:
         """Tiles down and across."""
-        (height, width), (down, across) = self.output_plane, self.tile
-        return ceil_div(height, down), ceil_div(width, across)
+        (height, width), (down, across) = self.plane(output_size), self.tile
+        return ceildiv(height, down), ceildiv(width, across)
 
-    def output_position(self, at: tuple[Index, Index]) -> tuple[Index, ...]:
-        """Where an output of that plane lies in the image."""
-        return at
+    @property
+    def expected_tiles(self) -> int:
+        """Those of an image of the size that is expected."""
+        tiles = [each.known for each in self.tiles_per_image(self.shape.output_size)]
+        return prod(each for each in tiles if each is not None)
 
     # Memory
 
@@ -199,7 +200,6 @@ class ChannelPatch(Patch):
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether images are lines of pixels, whatever their width."""
         shape = self.shape
         return prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
 
@@ -207,18 +207,9 @@ class ChannelPatch(Patch):
     def tile(self) -> tuple[int, int]:
         return _LINE_TILE if self.is_pointwise else _SQUARE_TILE
 
-    @property
-    def output_plane(self) -> tuple[int, int]:
-        height, width = super().output_plane
-        return (1, height * width) if self.is_pointwise else (height, width)
-
-    @property
-    def input_plane(self) -> tuple[int, int]:
-        height, width = super().input_plane
-        return (1, height * width) if self.is_pointwise else (height, width)
-
-    def output_position(self, at: tuple[Index, Index]) -> tuple[Index, ...]:
-        return unflatten(at[1], self.shape.output_size) if self.is_pointwise else at
+    def plane(self, size: Sequence[IndexLike]) -> tuple[Index, Index]:
+        height, width = super().plane(size)
+        return (Index(1), height * width) if self.is_pointwise else (height, width)
 
     @property
     def extents(self) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,8 @@ _TYPES: Mapping[str, type[np.generic]] = {
     "s64": np.int64,
     "pred": np.bool_,
 }
+_SWIZZLED_BYTES = 128
+"""Of a row."""
 _TOGETHER = ("await", "bar", "barrier", "ldmatrix", "mma", "shfl", "wgmma")
 """What all lanes of a warp do at once."""
 _WAITING = (
@@ -128,7 +131,7 @@ class Kernel:
         return {stage: Kernel.parsed(text, name) for name, stage in names}
 
     def run(self, arguments: Sequence[Array], workgroups: Iterator[tuple[int, ...]]) -> None:
-        """Runs some workgroups on arrays, those that it writes to changed in place.
+        """Runs some workgroups on arrays, those that it writes to changed in place, and numbers (0-D arrays).
 
         Those of a cluster follow each other.
         """
@@ -166,7 +169,10 @@ class _Workgroup:
         self.shared = np.full(1 << 18, 0xFF, np.uint8)
         self.phases: dict[int, _Phases] = {}
         self.buffers = [each.reshape(-1).view(np.uint8) for each in arguments]
-        self.parameters = {name: (i + 1) * _GLOBAL_STEP for i, name in enumerate(kernel.parameters)}
+        self.parameters = {
+            name: (i + 1) * _GLOBAL_STEP if argument.ndim else int(argument)
+            for i, (name, argument) in enumerate(zip(kernel.parameters, arguments, strict=True))
+        }
         self.cluster = [self]
         self.has_ended = False
 
@@ -197,10 +203,12 @@ class _Phases:
 
     expected: int
     arrivals: int = 0
+    bytes: int = 0
+    """Of copies, that have yet to come before the last arrival counts."""
 
     def are_past(self, parity: int) -> bool:
         """Whether the last one of a parity has ended."""
-        return self.arrivals // self.expected % 2 != parity
+        return self.bytes == 0 and self.arrivals // self.expected % 2 != parity
 
 
 @dataclass
@@ -476,8 +484,8 @@ class _Warp:
 
     def do_ld(self, each: Instruction, active: Array) -> None:
         if each.opcode[1] == "param":
-            address = self.workgroup.parameters[each.operands[1][1:-1]]
-            self.write(each.operands[0], np.full(LANES, address, np.uint64), active)
+            value = self.workgroup.parameters[each.operands[1][1:-1]]
+            self.write(each.operands[0], np.full(LANES, value, np.uint64), active)
             return
         size = np.dtype(_TYPES[each.opcode[-1]]).itemsize
         targets = re.findall(r"%\w+", each.operands[0])
@@ -505,6 +513,8 @@ class _Warp:
             (place,) = set(self.address(each.operands[0])[active].tolist())
             self.arrivals.append((self.copies.pop(), place, int(active.sum())))
             self.copies.append([])
+        elif each.opcode[2] == "bulk":
+            self._copy_in_bulk(each, active)
         elif each.opcode[2] == "commit_group":
             self.copies.append([])
         elif each.opcode[2] == "wait_group":
@@ -532,6 +542,18 @@ class _Warp:
                 assert (place[reading] % size == 0).all()
                 found[copied > 0] = memory[place[reading][:, None] + np.arange(size)]
             self.copies[-1].append((targets, found, size))
+
+    def _copy_in_bulk(self, each: Instruction, active: Array) -> None:
+        """A copy by one lane, of whose bytes a barrier is told."""
+        assert active.sum() == 1
+        (size,) = self.value(each.operands[2], "u32")[active].tolist()
+        _, to = self.memory("shared", self.address(each.operands[0]), active)
+        memory, place = self.memory("global", self.address(each.operands[1]), active)
+        (to,), (place,) = to[active], place[active]
+        assert size % 16 == to % 16 == place % 16 == 0
+        self.workgroup.shared[to : to + size] = memory[place : place + size]
+        (barrier,) = self.address(each.operands[3])[active].tolist()
+        self.workgroup.phases[barrier].bytes -= size
 
     def do_mapa(self, each: Instruction, active: Array) -> None:
         """The address of what is at the same place in a workgroup of the cluster."""
@@ -591,7 +613,11 @@ class _Warp:
         """Nothing: what is written is seen at once."""
 
     def do_mbarrier(self, each: Instruction, active: Array) -> None:
-        (place,) = set(self.address(each.operands[-1 if each.opcode[1] == "arrive" else 0])[active].tolist())
+        expects = "expect_tx" in each.opcode
+        number = 1 if expects else -1 if each.opcode[1] == "arrive" else 0
+        (place,) = set(self.address(each.operands[number])[active].tolist())
+        if expects:
+            self.workgroup.phases[place].bytes += int(self.value(each.operands[2], "u32")[active][0])
         if each.opcode[1] == "init":
             self.workgroup.phases[place] = _Phases(int(self.value(each.operands[1], "u32")[active][0]))
         else:
@@ -624,7 +650,7 @@ class _Warp:
         count = 2 * len(targets)
         assert f"m64n{count}k16" in each.opcode and each.opcode[-3] == "f32"
         pairs = [self.value(register, "u32") for register in held] if is_held else []
-        descriptors = [_descriptor_fields(self.value(each, "u64")) for each in (rows, columns)[is_held:]]
+        descriptors = [_Described.by(self.value(each, "u64")) for each in (rows, columns)[is_held:]]
         adds = bool(self.registers[kept].all())
         for register in targets:
             if register not in self.sums:
@@ -645,8 +671,9 @@ class _Warp:
                 a = self._matrix(descriptors[0], 16 + first, number)[first:]
             if is_held:
                 # Neighbours along the reduction dimension lie 16 bytes apart.
-                start, leading, stride = descriptors[-1]
-                b = self._matrix((start, stride, leading), 16, number, count)
+                assert not descriptors[-1].swizzled
+                start, leading, stride, _ = descriptors[-1]
+                b = self._matrix(_Described(start, stride, leading, False), 16, number, count)
             else:
                 b = self._matrix(descriptors[-1], count, number).T
             if adds:
@@ -661,11 +688,15 @@ class _Warp:
 
         self.products[-1].append((multiply, targets))
 
-    def _matrix(self, fields: tuple[int, int, int], rows: int, number: str, columns: int = 16) -> Array:
-        """Rows of 16 bytes in shared memory, eight of which follow each other."""
-        start, leading, stride = fields
+    def _matrix(self, described: _Described, rows: int, number: str, columns: int = 16) -> Array:
+        """Rows of 16 bytes in shared memory, or swizzled ones, eight of which follow each other."""
+        start, leading, stride, swizzled = described
         i, j = np.arange(rows)[:, None], np.arange(columns)
-        places = start - _SHARED_BASE + i // 8 * stride + i % 8 * 16 + j // 8 * leading + j % 8 * 2
+        if swizzled:
+            places = start - _SHARED_BASE + i // 8 * stride + i % 8 * _SWIZZLED_BYTES + j * 2
+            places ^= places // _SWIZZLED_BYTES % 8 * 16
+        else:
+            places = start - _SHARED_BASE + i // 8 * stride + i % 8 * 16 + j // 8 * leading + j % 8 * 2
         found = self.workgroup.shared[places[..., None] + np.arange(2)]
         return _NUMBERS[number](found.copy().view(np.uint16)[..., 0])
 
@@ -687,11 +718,21 @@ def _constant(operand: str, type_: str) -> Array:
     )
 
 
-def _descriptor_fields(descriptor: Array) -> tuple[int, int, int]:
+class _Described(NamedTuple):
     """An operand's first byte, and its distances: that of the leading dimension, and the other."""
-    (number,) = set(descriptor.tolist())
-    assert number >> 62 == 0, "it is swizzled"
-    return tuple((number >> first & 0x3FFF) << 4 for first in (0, 16, 32))  # type: ignore[return-value]
+
+    start: int
+    leading: int
+    stride: int
+    swizzled: bool
+    """Whether rows are of 128 bytes, whose chunks of 16 change places by the number of the row."""
+
+    @staticmethod
+    def by(descriptor: Array) -> _Described:
+        (number,) = set(descriptor.tolist())
+        assert number >> 62 <= 1, "rows are shorter"
+        fields = ((number >> first & 0x3FFF) << 4 for first in (0, 16, 32))
+        return _Described(*fields, swizzled=bool(number >> 62))
 
 
 def _maxima_of_pairs(left: Array, right: Array, type_: str) -> Array:

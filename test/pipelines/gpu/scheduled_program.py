@@ -25,9 +25,15 @@ class ScheduledProgram(Program):
 
     def kernels(self, architecture: str, folder: Path) -> list[str]:
         """The PTX of each kernel, for which `folder` has to be empty."""
+        return [
+            kernel for text in self.ptx(architecture, folder) for kernel in text.split(".visible .entry")[1:]
+        ]
+
+    def ptx(self, architecture: str, folder: Path) -> list[str]:
+        """The PTX of the program, for which `folder` has to be empty."""
         files = self._files(f"cuda:{architecture}", "--iree-hal-dump-executable-binaries-to", folder, "*.ptx")
         assert all(f".target {architecture}" in text for text in files)
-        return [kernel for text in files for kernel in text.split(".visible .entry")[1:]]
+        return files
 
     def spirv(self, architecture: str, folder: Path) -> list[str]:
         """The SPIR-V of each kernel as MLIR, for which `folder` has to be empty."""

@@ -5,7 +5,9 @@ No GPU of NVIDIA takes part: `benchmarks/gpu_split.py` checks the kernels on one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,8 +26,9 @@ from iree.winograd.pipelines.gpu.schedules.patch import CELL
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import predict
+from ptx_interpreter import Kernel
 from scheduled_program import HOPPER, ScheduledProgram
-from wide import sampled
+from wide import sampled, wide
 
 SCHEDULE = ImplicitGemmSchedule(64, 64, warpgroups=2, walking_workgroups=132)
 PLAIN = ScheduledProgram(
@@ -47,6 +50,10 @@ PROGRAMS = [
 ]
 X3_STRIDED = "kernel 3x3 stride 2x2 dilation 1x1 padding 1x1 1x1 groups"
 X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
+
+
+def _known(sizes: Sequence[Index]) -> list[int]:
+    return [size.known for size in sizes if size.known is not None]
 
 
 def _shape(text: str) -> ConvolutionShape:
@@ -73,6 +80,67 @@ def test_is_one_kernel_of_warpgroups(program: ScheduledProgram, tmp_path: Path) 
     for instruction in ("cp.async.bulk.shared::cluster.global.mbarrier", "fence.proxy.async", "bar.sync"):
         assert instruction in multiplying
     assert ".local" not in multiplying, "registers are spilled"
+
+
+OPEN = replace(
+    PLAIN,
+    channels=16,
+    outputs=20,
+    batch=1,
+    dynamic_size=True,
+    schedule=replace(SCHEDULE, block_columns=32, warpgroups=1, walking_workgroups=1),
+)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        OPEN,
+        *wide(
+            [
+                replace(OPEN, kernel=(1, 1), low=None, high=None),
+                replace(OPEN, channels=3, strides=(2, 2), dynamic_batch=True),
+            ]
+        ),
+    ],
+    ids=str,
+)
+def test_tiles_of_images_of_any_size_are_right(program: ScheduledProgram, tmp_path: Path) -> None:
+    """Below a tile, a row, a column, and several tiles of a warpgroup, by the interpreter of PTX."""
+    schedule = program.schedule
+    assert isinstance(schedule, ImplicitGemmSchedule)
+    (text,) = program.ptx("sm_90a", tmp_path)
+    kernel = Kernel.by_stage(text)["direct"]
+    strides, low, high = (program.per_dimension(*each) for each in (("strides", 1), ("low", 0), ("high", 0)))
+    kernel_size, stride, before, after = (
+        "x".join(map(str, each)) for each in (program.kernel, strides, low, high)
+    )
+    shape = _shape(
+        f"1x?14x?14x{program.channels}->{program.outputs} kernel {kernel_size} stride {stride} dilation 1x1 "
+        f"padding {before} {after} groups 1 f32"
+    )
+    packing = ImplicitGemmPacking(shape, schedule)
+    images = (1, 2) if program.dynamic_batch else (1,)
+    _, filters, bias = program.arguments()
+    taps = [filters[view] for view in shape.decomposition.views]
+    packed = packing.pack_filters(np.concatenate(taps)[None].astype(np.float64))
+    generator = np.random.default_rng(0)
+    for batch, size in product(images, [(5, 6), (1, 9), (17, 1), (11, 19)]):
+        image = generator.uniform(-1, 1, (batch, *size, program.channels)).astype(np.float32)
+        expected, most = (
+            convolution(
+                *(of(each).astype(np.float64) for each in (image, filters)), strides, (1, 1), low, high
+            )
+            for of in (np.asarray, np.abs)
+        )
+        result = np.full(expected.shape, np.nan, np.float32)
+        told = (*size, *result.shape[1:3]) if program.strides else size
+        told = (batch, *told) if program.dynamic_batch else told
+        numbers = [np.uint32(half) for each in told for half in (each, 0)]
+        kernel.run([image, packed, bias, result, *map(np.asarray, numbers)], iter([(0, 0, 0)]))
+        # Matrix units truncate each of their sums, whose numbers have 22 bits.
+        bound = (packing.reduction + 4) * 2.0**-22 * (most + np.abs(bias))
+        assert (np.abs(result - np.maximum(expected + bias, 0)) <= bound).all(), (batch, size)
 
 
 @pytest.mark.wide
@@ -119,7 +187,7 @@ def test_cells_of_a_patch_are_what_a_tile_multiplies(text: str) -> None:
     exact = convolution(
         image, filters, shape.strides, shape.dilations, shape.padding_low, shape.padding_high, 1
     )
-    plane = image.reshape(*patch.input_plane, -1)
+    plane = image.reshape(*_known(patch.plane(shape.input_size)), -1)
     views = shape.decomposition.views
     by_view = np.stack([filters[tuple(np.array(view) // shape.dilations)] for view in views])
     columns = packing.by_quads(by_view.reshape(1, -1, 4))[0].astype(np.float64)
@@ -147,7 +215,7 @@ def test_cells_of_a_patch_are_what_a_tile_multiplies(text: str) -> None:
                 sums[output] += cell @ columns[16 * step + 8 * half :][:CELL]
     assert multiplied == set(range(packing.reduction // 16))
     tile = sums[:, :4].reshape(*patch.tile, 4)
-    expected = exact.reshape(*patch.output_plane, 4)[: patch.tile[0], : patch.tile[1]]
+    expected = exact.reshape(*_known(patch.plane(shape.output_size)), 4)[: patch.tile[0], : patch.tile[1]]
     np.testing.assert_array_equal(tile, expected)
 
 
