@@ -1,9 +1,9 @@
-"""Normalization of groups of channels by one kernel, whose threads hold the image in registers."""
+"""Normalization of groups of channels by one kernel, whose workgroups hold the image."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir
@@ -16,6 +16,7 @@ from iree.winograd.pipelines.gpu.device import cluster
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
+    SharedBuffer,
     SharedScalars,
     barrier,
     lane,
@@ -29,8 +30,6 @@ from iree.winograd.pipelines.problems.tensor_operations import NormalizedOperand
 from .elementwise import ElementwiseKernel
 from .statistics import zeros
 
-_MOST_SLICES = 32
-"""Threads that share the sums of a group's threads."""
 _RUNNING_SUMS = 2
 """Of a thread, whose additions don't wait for each other."""
 _Store = Callable[[Index, ir.Value], None]
@@ -80,16 +79,21 @@ class GroupNormKernel:
         rows = [self._row(rank, along, i) for i in range(schedule.held)]
         pixels = [outer * extents.rows + row.minimum(extents.rows - 1) for row, _ in rows]
         places = [pixel * (extents.kept * extents.inner) + column for pixel in pixels]
-        values = [image.load(image.origin + pixel * self.row + column) for pixel in pixels]
-        scales, shifts = weight.load(column), bias.load(column)
         moments = _GroupMoments.allocate(schedule, image.computed)
         exist = [exists for _, exists in rows]
-        moments.find(values, exist, rank, quad, along, self.finish)
+        held = _HeldQuads.allocate(schedule, image.computed)
+        sums = _RunningSums()
+        for pixel, exists in zip(pixels, exist, strict=True):
+            value = image.load(image.origin + pixel * self.row + column)
+            held.add(value)
+            sums.add(value, exists)
+        scales, shifts = weight.load(column), bias.load(column)
+        moments.find(sums.total, held, exist, rank, quad, along, self.finish)
         inverses, means = moments.of_lanes(quad)
         factors = arith.mulf(inverses, scales)
         addends = arith.addf(arith.mulf(arith.negf(means), factors), shifts)
-        for value, place, exists in zip(values, places, exist, strict=True):
-            result = self._computed(value, factors, addends, others, place)
+        for number, (place, exists) in enumerate(zip(places, exist, strict=True)):
+            result = self._computed(held.value(number), factors, addends, others, place)
             output.store(result, place, exists)
         if schedule.cluster > 1:
             cluster.wait()
@@ -143,26 +147,26 @@ class _GroupMoments:
     @staticmethod
     def allocate(schedule: GroupNormSchedule, element: ir.Type) -> _GroupMoments:
         groups = schedule.groups
-        # Odd rows: what neighbouring threads read lies in different banks.
-        units = schedule.columns // _unit(schedule)
+        of_threads, of_slices = schedule.sum_extents
         return _GroupMoments(
             schedule,
-            SharedScalars.allocate((schedule.along, units | 1), "partial", element),
-            SharedScalars.allocate((groups, _slices(schedule) | 1), "slices", element),
+            SharedScalars.allocate(of_threads, "partial", element),
+            SharedScalars.allocate(of_slices, "slices", element),
             SharedScalars.allocate((2, groups), "own", element),
             SharedScalars.allocate((2, groups), "found", element),
         )
 
     def find(
         self,
-        values: Sequence[ir.Value],
+        lanes: ir.Value,
+        held: _HeldQuads,
         exist: Sequence[Condition],
         rank: Index,
         quad: Index,
         along: Index,
         finish: ElementFunction,
     ) -> None:
-        """Finds them of the quads that this thread holds; all threads know them then."""
+        """Finds them of the quads that this thread holds, whose sum is `lanes`, for all threads."""
         schedule = self.schedule
         count = self._rows_of(rank).value
         rows = arith.uitofp(self._element, arith.index_cast(ir.IntegerType.get_signless(32), count))
@@ -171,14 +175,12 @@ class _GroupMoments:
         def store_mean(group: Index, total: ir.Value) -> None:
             self.own.store(arith.divf(total, number), [Index(0), group])
 
-        self._sum(_total(values, exist, lambda value: value), quad, along, store_mean)
+        self._sum(lanes, quad, along, store_mean)
         means = self._of_lanes(self.own, 0, quad)
-
-        def square(value: ir.Value) -> ir.Value:
-            difference = arith.subf(value, means)
-            return arith.mulf(difference, difference)
-
-        squares = _total(values, exist, square)
+        squares = _RunningSums()
+        for number, exists in enumerate(exist):
+            difference = arith.subf(held.value(number), means)
+            squares.add(arith.mulf(difference, difference), exists)
 
         def store_found(group: Index, deviations: ir.Value) -> None:
             if schedule.cluster > 1:
@@ -186,7 +188,7 @@ class _GroupMoments:
             else:
                 self._store_found(group, self.own.load([Index(0), group]), deviations, finish)
 
-        self._sum(squares, quad, along, store_found, synchronizes=schedule.cluster == 1)
+        self._sum(squares.total, quad, along, store_found, synchronizes=schedule.cluster == 1)
         if schedule.cluster > 1:
             cluster.arrive()
             cluster.wait()
@@ -222,7 +224,7 @@ class _GroupMoments:
     ) -> None:
         """Has a thread of each group store the sum of its lanes of all threads."""
         schedule = self.schedule
-        unit, slices = _unit(schedule), _slices(schedule)
+        unit, slices = schedule.unit, schedule.slices
 
         def store_own() -> None:
             elements = [lane(lanes, i) for i in range(QUAD)]
@@ -250,8 +252,8 @@ class _GroupMoments:
 
     def _slice(self, group: Index, number: Index) -> ir.Value:
         """The sum over every so many-th row of threads, of all units of a group."""
-        schedule, slices = self.schedule, _slices(self.schedule)
-        units = schedule.extents.inner // _unit(schedule)
+        schedule, slices = self.schedule, self.schedule.slices
+        units = schedule.extents.inner // schedule.unit
 
         def add(i: Index, sums: list[ir.Value]) -> list[ir.Value]:
             row = number + i * slices
@@ -304,29 +306,55 @@ class _GroupMoments:
         return quad_of([memory.load([Index(part), group]) for group in groups])
 
 
-def _unit(schedule: GroupNormSchedule) -> int:
-    """Lanes of each quad that are of one group."""
-    return next(unit for unit in (4, 2, 1) if schedule.extents.inner % unit == 0)
+@dataclass
+class _RunningSums:
+    """Sums of quads, one after the other: registers are few."""
 
+    sums: list[ir.Value] = field(default_factory=list)
+    count: int = 0
 
-def _slices(schedule: GroupNormSchedule) -> int:
-    """Threads that share a group's sum, a power of two."""
-    most = min(schedule.along, schedule.threads // schedule.groups, _MOST_SLICES)
-    return 1 << (most.bit_length() - 1)
-
-
-def _total(
-    values: Sequence[ir.Value], exist: Sequence[Condition], computed: Callable[[ir.Value], ir.Value]
-) -> ir.Value:
-    """The sum of what is computed of those quads that exist, one after the other: registers are few."""
-    sums: list[ir.Value] = []
-    for number, (value, exists) in enumerate(zip(values, exist, strict=True)):
-        addend = quad_or_zero(exists, computed(value))
-        if number < _RUNNING_SUMS:
-            sums.append(addend)
+    def add(self, value: ir.Value, exists: Condition) -> None:
+        """Adds a quad, if it exists."""
+        addend = quad_or_zero(exists, value)
+        if self.count < _RUNNING_SUMS:
+            self.sums.append(addend)
         else:
-            sums[number % _RUNNING_SUMS] = arith.addf(sums[number % _RUNNING_SUMS], addend)
-    return _tree_sum(sums)
+            place = self.count % _RUNNING_SUMS
+            self.sums[place] = arith.addf(self.sums[place], addend)
+        self.count += 1
+
+    @property
+    def total(self) -> ir.Value:
+        return _tree_sum(self.sums)
+
+
+@dataclass(frozen=True)
+class _HeldQuads:
+    """A thread's quads: the first ones in shared memory, of its own, others in registers."""
+
+    memory: SharedBuffer | None
+    shared: int
+    """Quads in memory."""
+    values: list[ir.Value]
+    """All of them, as they came."""
+
+    @staticmethod
+    def allocate(schedule: GroupNormSchedule, element: ir.Type) -> _HeldQuads:
+        extents = schedule.shared, schedule.threads
+        memory = SharedBuffer.allocate(extents, "held", element) if schedule.shared else None
+        return _HeldQuads(memory, schedule.shared, [])
+
+    def add(self, value: ir.Value) -> None:
+        """Holds a further quad."""
+        if self.memory is not None and len(self.values) < self.shared:
+            self.memory.store(value, [len(self.values), thread_id()])
+        self.values.append(value)
+
+    def value(self, number: int) -> ir.Value:
+        """One of them, behind a barrier: registers would hold what was stored until then otherwise."""
+        if self.memory is None or number >= self.shared:
+            return self.values[number]
+        return self.memory.load([number, thread_id()])
 
 
 def _tree_sum(values: Sequence[ir.Value]) -> ir.Value:

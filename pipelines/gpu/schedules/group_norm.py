@@ -7,22 +7,28 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.image_sum import SummedExtents
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 
 _WARP = 32
 MOST_THREADS = 512
 """Of a workgroup, which has a multiprocessor's registers to itself then."""
 MOST_HELD = 16
-"""Quads of a thread: half of what it has registers for where these are 512."""
+"""Quads in a thread's registers: half of what it has them for where threads are 512."""
+MOST_SHARED = 24
+"""The same in memory that threads share, of which sums have the rest."""
+_MOST_SLICES = 32
+"""Threads that share the sums of a group's threads."""
 
 # What kernels take, of an H200, in seconds and bytes a second.
 _KERNEL = 2e-6
 """From the end of the kernel before, where kernels are in a chain, to when all of memory is busy."""
 _STATISTICS = 0.5e-6
 """Sums over a workgroup's threads for a mean, and again for deviations from it."""
-_EXCHANGE = 1e-6
-"""Two barriers of a cluster, and what its workgroups read of each other in between."""
+_EXCHANGE = 2.5e-6
+"""Of a cluster: until its workgroups run, two barriers, and what they read of each other in between."""
+_SHARED_MEMORY = 200e9
+"""What a multiprocessor writes, or reads, of the memory that its threads share: a quad once, and twice."""
 _MERGES = 1.5e-6
 """Of the moments of all workgroups by a kernel of its own, beside the time in which it begins."""
 _MEMORY = 4.0e12
@@ -36,7 +42,7 @@ _GRANULE = 64
 
 @dataclass(frozen=True)
 class GroupNormSchedule:
-    """Blocks of an image `outer x rows x kept x inner`, which threads hold in registers.
+    """Blocks of an image `outer x rows x kept x inner`, which threads hold in registers and shared memory.
 
     A cluster has all rows of `groups` neighbouring groups, each of its workgroups as many of them but for the
     last. `across` threads of a workgroup read a row, a quad each, and `along` rows are read at a time.
@@ -67,6 +73,43 @@ class GroupNormSchedule:
         return ceil_div(self.rows, self.along)
 
     @property
+    def shared(self) -> int:
+        """Those of a thread's quads that it has no registers for, the first ones."""
+        return max(0, self.held - MOST_HELD)
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all threads have as many quads: conditions on many take registers, too."""
+        is_whole = self.held * self.along * self.cluster == self.extents.rows
+        return is_whole and self.across * self.along == self.threads
+
+    def shares_within(self, target: GpuTarget) -> bool:
+        """Whether a workgroup has memory for what its threads share."""
+        return self.shared <= MOST_SHARED and self.shared_bytes <= target.shared_memory_bytes
+
+    @property
+    def unit(self) -> int:
+        """Lanes of each quad that are of one group."""
+        return next(unit for unit in (4, 2, 1) if self.extents.inner % unit == 0)
+
+    @property
+    def slices(self) -> int:
+        """Threads that share a group's sum, a power of two."""
+        most = min(self.along, self.threads // self.groups, _MOST_SLICES)
+        return 1 << (most.bit_length() - 1)
+
+    @property
+    def sum_extents(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Those of a thread's units of lanes, and of slices. Odd rows, of which neighbours' banks differ."""
+        return (self.along, self.columns // self.unit | 1), (self.groups, self.slices | 1)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Of a workgroup's memory: sums, two numbers of a group for itself and for all, and quads."""
+        scalars = sum(rows * columns for rows, columns in self.sum_extents) + 4 * self.groups
+        return 4 * scalars + QUAD_BYTES * self.shared * self.threads
+
+    @property
     def threads(self) -> int:
         """Whole warps, of which the last one may have threads without work."""
         return ceil_div(self.across * self.along, _WARP) * _WARP
@@ -85,7 +128,10 @@ class GroupNormSchedule:
         of_workgroup = self.rows * self.columns * (touched + written)
         of_all = self.extents.sums * self.extents.summed * (touched + written)
         moving = max(of_all / _MEMORY, rounds * of_workgroup / _MULTIPROCESSOR_MEMORY)
-        return _KERNEL + _STATISTICS + (_EXCHANGE if cluster > 1 else 0.0) + moving
+        # Of all workgroups of a round memory waits for the statistics.
+        waiting = _STATISTICS + (_EXCHANGE if cluster > 1 else 0.0)
+        again = 3 * QUAD_BYTES * self.shared * self.threads / _SHARED_MEMORY
+        return _KERNEL + rounds * (waiting + again) + moving
 
 
 def seconds_of_parts(extents: SummedExtents, read: int, written: int) -> float:
@@ -104,7 +150,7 @@ def group_norm_schedule(
 
 
 def _schedules(extents: SummedExtents, target: GpuTarget) -> Iterator[GroupNormSchedule]:
-    """Those that the target has threads and registers for, the smallest clusters first."""
+    """Those that the target has threads, registers and memory for, the smallest clusters first."""
     most_threads = min(MOST_THREADS, target.max_threads) // _WARP * _WARP
     cluster = 1
     while cluster <= min(target.cluster_workgroups, extents.rows):
@@ -116,8 +162,9 @@ def _schedules(extents: SummedExtents, target: GpuTarget) -> Iterator[GroupNormS
             rows = ceil_div(extents.rows, cluster)
             held = ceil_div(rows, min(rows, most_threads // across))
             found = GroupNormSchedule(extents, groups, cluster, ceil_div(rows, held))
+            fits = found.shared == 0 or (found.is_even and found.shares_within(target))
             # Each workgroup of a cluster has rows, so that what it counts isn't zero.
-            if held <= MOST_HELD and (cluster - 1) * rows < extents.rows and _fits(found.grid, target):
+            if fits and (cluster - 1) * rows < extents.rows and _fits(found.grid, target):
                 yield found
         cluster *= 2
 

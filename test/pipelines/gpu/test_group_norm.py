@@ -142,25 +142,32 @@ def compiled_text(image: Image, type_: torch.dtype, folder: Path) -> tuple[str, 
 
 
 @pytest.mark.parametrize(
-    ("image", "type_"),
+    ("image", "type_", "held"),
     [
-        (Image(1, 48, 4, (19, 20)), torch.float32),
+        (Image(1, 48, 4, (19, 20)), torch.float32, (8, 0)),
+        (Image(1, 64, 4, (16, 32)), torch.float32, (2, 3)),
         *wide_combinations(
             [
                 # The last workgroup has fewer rows; rows of threads lack some.
-                (Image(2, 40, 4, (21, 20)), torch.float16),
-                (Image(1, 32, 32, (32, 36)), torch.bfloat16),
-                (Image(2, 48, 6, (25, 32)), torch.float32),
+                (Image(2, 40, 4, (21, 20)), torch.float16, (8, 0)),
+                (Image(2, 64, 4, (16, 32)), torch.float16, (2, 3)),
+                (Image(1, 32, 32, (32, 36)), torch.bfloat16, (8, 0)),
+                (Image(2, 48, 6, (25, 32)), torch.float32, (8, 0)),
             ]
         ),
     ],
 )
 def test_workgroups_of_a_cluster_share_groups(
-    image: Image, type_: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    image: Image,
+    type_: torch.dtype,
+    held: tuple[int, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of an image with a large mean: workgroups of few threads, of few registers."""
+    """Of an image with a large mean: workgroups of few threads, with few registers and little memory."""
     monkeypatch.setattr(group_norm, "MOST_THREADS", 64)
-    monkeypatch.setattr(group_norm, "MOST_HELD", 8)
+    monkeypatch.setattr(group_norm, "MOST_HELD", held[0])
+    monkeypatch.setattr(group_norm, "MOST_SHARED", held[1])
     text, name = compiled_text(image, type_, tmp_path)
     kernel = Kernel.parsed(text, name)
     torch.manual_seed(0)
@@ -168,6 +175,7 @@ def test_workgroups_of_a_cluster_share_groups(
     weight, bias = torch.randn(2, image.channels).numpy()
     schedule = group_norm_schedule(image.extents, CLUSTERS, x.itemsize, x.itemsize)
     assert schedule is not None and 1 < schedule.cluster == kernel.cluster
+    assert (schedule.shared > 0) == (held[1] > 0)
     across, blocks, outer = schedule.grid
     grid = ((i, block, n) for n, block, i in product(range(outer), range(blocks), range(across)))
     # Image and result lie in one buffer of the program, behind other tensors.
@@ -227,7 +235,7 @@ def test_each_row_is_that_of_one_thread_and_registers_hold_it(
         # No workgroup has registers for quads of whole groups.
         columns = next(n * extents.inner for n in range(1, 5) if n * extents.inner % 4 == 0)
         held = extents.rows * columns / (4 * group_norm.MOST_THREADS)
-        assert held / target.cluster_workgroups > group_norm.MOST_HELD / 2
+        assert held / target.cluster_workgroups > (group_norm.MOST_HELD + group_norm.MOST_SHARED) / 2
         return
     assert schedule.threads <= min(group_norm.MOST_THREADS, target.max_threads)
     assert schedule.cluster <= target.cluster_workgroups
@@ -239,7 +247,8 @@ def test_each_row_is_that_of_one_thread_and_registers_hold_it(
         if along + i * schedule.along < schedule.rows
     ]
     assert [row for row in sorted(rows) if row < extents.rows] == list(range(extents.rows))
-    assert schedule.held <= group_norm.MOST_HELD
+    assert schedule.held - schedule.shared <= group_norm.MOST_HELD
+    assert schedule.shared == 0 or schedule.shared_bytes <= target.shared_memory_bytes
 
 
 def test_large_images_are_summed_in_parts() -> None:
@@ -250,9 +259,17 @@ def test_large_images_are_summed_in_parts() -> None:
     assert found is not None and found.seconds(4, 4) < seconds_of_parts(extents, 4, 4)
 
 
-@pytest.mark.parametrize("type_", [torch.float16, *wide([torch.float32])])
-def test_registers_hold_the_image(type_: torch.dtype, tmp_path: Path) -> None:
-    _, name = compiled_text(Image(2, 960, 32, (64, 64)), type_, tmp_path)
+@pytest.mark.parametrize(
+    ("image", "type_"),
+    [
+        (Image(2, 960, 32, (64, 64)), torch.float16),
+        # With as much of it in shared memory.
+        (Image(8, 64, 64, (128, 128)), torch.float32),
+        *wide_combinations([(Image(2, 960, 32, (64, 64)), torch.float32)]),
+    ],
+)
+def test_registers_hold_the_image(image: Image, type_: torch.dtype, tmp_path: Path) -> None:
+    _, name = compiled_text(image, type_, tmp_path)
     held = 4 * 4 * group_norm.MOST_HELD
     assert spilled_bytes(tmp_path, ARCHITECTURE)[name] < held / 4
 
