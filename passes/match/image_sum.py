@@ -10,12 +10,14 @@ from operator import itemgetter
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.conversions import only_computation, rounded_type, rounding_type
 from iree.winograd.passes.match.elementwise import (
     Elementwise,
     broadcast_source,
     captures,
     match_elementwise,
 )
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
 from iree.winograd.passes.match.rows import with_body
@@ -63,6 +65,15 @@ class ImageSum:
     finishing: tuple[ir.Operation, ...]
     result: ir.Value
 
+    @property
+    def half(self) -> ir.Type | None:
+        """The type of half precision that the result is rounded to, in f32 or not; None where it isn't."""
+        if not self.finishing:
+            return None
+        *_, end = self.finishing[-1].regions[0].blocks[0].operations
+        (yielded,) = end.operation.operands
+        return half_type(yielded) or rounded_type(yielded)
+
 
 @dataclass(frozen=True)
 class SquaredDeviations:
@@ -77,16 +88,20 @@ class SquaredDeviations:
 def match_image_sum(reduction: ir.Operation) -> ImageSum | None:
     """The sum that `reduction` is, with what is computed of each sum alone; None for others.
 
-    A mean of means, along one dimension after the other, is one sum.
+    A mean of means, along one dimension after the other, is one sum, also where it is rounded to half
+    precision, as the means before it are.
     """
     reduced = _reduced(reduction)
     if reduced is None:
         return None
     before: list[ir.Operation] = []
-    while (inner := match_summed_before(reduced, lambda each: _scale_of(each) is not None)) is not None:
+    while (inner := match_summed_before(reduced, _scales_or_rounds)) is not None:
         scales, _, reduced = inner
         before = [*scales, *before]
-    return _image_sum(reduced, reduction.results[0], before)
+    found = _image_sum(reduced, reduction.results[0], before)
+    if found is not None and found.half is None and any(map(_rounds, before)):
+        return None
+    return found
 
 
 def match_squared_deviations(reduction: ir.Operation) -> SquaredDeviations | None:
@@ -118,15 +133,26 @@ def _reduced(reduction: ir.Operation) -> Reduced | None:
     return reduced if reduced is not None and reduced.source.type.has_static_shape else None
 
 
-def _scale_of(elementwise: Elementwise) -> float | None:
-    """The constant that each element is multiplied by or divided by."""
-    scaled = with_body(elementwise.operation, ["arith.divf"]) or with_body(
-        elementwise.operation, ["arith.mulf"]
-    )
-    if scaled is None or len(scaled.inputs) != 2 or scaled.indexing_maps[0] != scaled.indexing_maps[1]:
+def _scale_of(elementwise: Elementwise, *, rounds: bool = False) -> float | None:
+    """The constant that each element is multiplied by or divided by, and if it `rounds` rounded then."""
+    computation = only_computation(elementwise, rounds=rounds)
+    if computation is None or computation.name not in ("arith.divf", "arith.mulf"):
         return None
-    element, number = scaled.body.operations[0].operands
-    return scalar_constant(number) if element == scaled.body.arguments[0] else None
+    if len(elementwise.inputs) != 2 or elementwise.indexing_maps[0] != elementwise.indexing_maps[1]:
+        return None
+    element, number = computation.operands
+    return scalar_constant(number) if element == elementwise.body.arguments[0] else None
+
+
+def _scales_or_rounds(elementwise: Elementwise) -> bool:
+    """Whether it multiplies by a constant, or divides, and may round the result, or only rounds."""
+    if rounding_type(elementwise.operation) is not None or _scale_of(elementwise) is not None:
+        return True
+    return _scale_of(elementwise, rounds=True) is not None
+
+
+def _rounds(operation: ir.Operation) -> bool:
+    return any(view.operation.name == "arith.truncf" for view in operation.regions[0].blocks[0].operations)
 
 
 def _image_sum(reduced: Reduced, result: ir.Value, before: Sequence[ir.Operation]) -> ImageSum | None:

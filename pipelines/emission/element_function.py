@@ -11,6 +11,7 @@ from iree.winograd.passes.match.navigation import defining_operation
 
 from .epilogue import CONVERSIONS, emit_body
 from .numbers.known import NUMBERS, Numbers
+from .numbers.unrounded import UNROUNDED_NUMBERS
 from .vectors import broadcast
 
 _LANES = 4
@@ -25,19 +26,23 @@ class ElementFunction:
 
     bodies: tuple[ir.Block, ...] = field(compare=False)
     text: str
+    rounds_once: bool = False
+    """Whether only what the last operation computes is rounded to half precision, if that is."""
 
     @staticmethod
-    def of(operations: Sequence[ir.Operation]) -> ElementFunction:
+    def of(operations: Sequence[ir.Operation], *, rounds_once: bool = False) -> ElementFunction:
         bodies = tuple(operation.regions[0].blocks[0] for operation in operations)
-        return ElementFunction(bodies, "\n".join(map(body_text, bodies)))
+        return ElementFunction(bodies, "\n".join(map(body_text, bodies)), rounds_once)
 
     def emit(self, element: ir.Value) -> ir.Value:
         """What is computed of a scalar of f32, at the insertion point, in f32; what stores it may round."""
-        for body in self.bodies:
+        for number, body in enumerate(self.bodies):
+            rounds = number == len(self.bodies) - 1 or not self.rounds_once
             if any(view.operation.name in CONVERSIONS for view in body.operations):
                 # Numbers know how, of vectors as of scalars.
                 lanes = broadcast(element, _LANES)
-                emitted = emit_body(body, dict.fromkeys(body.arguments, lanes), _LANES)
+                numbers = NUMBERS if rounds else UNROUNDED_NUMBERS
+                emitted = emit_body(body, dict.fromkeys(body.arguments, lanes), _LANES, numbers)
                 element = vector.extract(emitted, [], [0])
             else:
                 (element,) = inline_block(body, [element] * len(body.arguments))

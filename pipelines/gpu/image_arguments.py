@@ -14,6 +14,7 @@ from iree.winograd.passes.match.navigation import unreshaped
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, Operand, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.kernels.image_transposition import (
     IMAGE,
@@ -37,15 +38,20 @@ def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: boo
     )
 
 
-def pixels_in_place(image: ir.Value, channels: int, *, by_quads: bool) -> tuple[Operand, int]:
-    """Pixels of so many channels, and elements from one to the next: in a larger tensor where they lie."""
+def pixels_in_place(
+    image: ir.Value, channels: int, *, by_quads: bool, together: int = QUAD
+) -> tuple[Operand, int]:
+    """Pixels of so many channels, and elements from one to the next: in a larger tensor where they lie.
+
+    They are read `together` if by quads.
+    """
     part = unreshaped(image)
     source, type_ = match_extract(part), ir.RankedTensorType(part.type)
     whole = ir.RankedTensorType(source.whole.type)
     is_part = source.whole != part and type_.shape[-1] == channels and whole.has_static_shape
     if not is_part or not holds_channels(whole, source.first, channels):
-        return (image, TensorArgument.of(image, by_quads)), channels
-    argument = TensorArgument.of(source.whole, by_quads)
+        return (image, replace(TensorArgument.of(image, by_quads), together=together)), channels
+    argument = replace(TensorArgument.of(source.whole, by_quads), together=together)
     argument = argument.part([0] * (whole.rank - 1) + [source.first], [1] * whole.rank)
     return (source.whole, argument), whole.shape[-1]
 

@@ -53,12 +53,14 @@ class SumsLowering:
     def sums(self, operation: Sums) -> ir.Value:
         """In the order of memory, with what is computed of each."""
         found = operation.sums
-        whole = _kernel(found.extents, Summed.SUM, ElementFunction.of(found.finishing))
+        row = found.extents.kept * found.extents.inner
+        together = self.launcher.target.together(row, _element(found.source))
+        whole = _kernel(found.extents, Summed.SUM, _finish(found), together)
         if whole.parts == 1:
             return self._launch(whole, found.source, found.sizes or (1,), element=_element(found.result))
-        partial = _kernel(found.extents, Summed.SUM, _NOTHING)
+        partial = _kernel(found.extents, Summed.SUM, _NOTHING, together)
         parts = self._launch(partial, found.source, _partial_sizes(partial))
-        return self._combine(parts, found, Summed.SUM)
+        return self._combine(parts, found, Summed.SUM, partial)
 
     def row_sums(self, operation: RowSums) -> ir.Value:
         """`N x H... x C`."""
@@ -87,18 +89,20 @@ class SumsLowering:
     def combined_moments(self, operation: CombinedMoments) -> ir.Value:
         """In the order of memory."""
         summed = Summed.DEVIATIONS if operation.deviations else Summed.MEAN
-        return self._combine(operation.partial, operation.sums, summed)
+        moments = _kernel(operation.sums.extents, Summed.MOMENTS, _NOTHING)
+        return self._combine(operation.partial, operation.sums, summed, moments)
 
     def moment_factors(self, operation: MomentFactors) -> ir.Value:
         """`2 x outer x kept x inner`: factors, and addends."""
         extents = operation.sums.extents
-        kernel = replace(_combining(operation.sums, Summed.FACTORS), channels=extents.inner)
+        moments = _kernel(extents, Summed.MOMENTS, _NOTHING)
+        kernel = replace(_combining(operation.sums, Summed.FACTORS, moments), channels=extents.inner)
         sizes = (2, extents.outer, extents.kept, extents.inner)
         return self._launch(kernel, operation.partial, sizes, (operation.weight, operation.bias))
 
-    def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed) -> ir.Value:
+    def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed, partial: ImageSums) -> ir.Value:
         element = F32.name if summed is Summed.MEAN else _element(found.result)
-        return self._launch(_combining(found, summed), parts, found.sizes or (1,), element=element)
+        return self._launch(_combining(found, summed, partial), parts, found.sizes or (1,), element=element)
 
     def _launch(
         self,
@@ -108,10 +112,11 @@ class SumsLowering:
         parameters: Sequence[ir.Value] = (),
         element: str = F32.name,
     ) -> ir.Value:
-        image = source, TensorArgument.of(source, by_quads=kernel.width == QUAD)
+        by_quads, together = kernel.width > 1, max(kernel.width, QUAD)
+        image = source, replace(TensorArgument.of(source, by_quads), together=together)
         if not kernel.summed.reads_moments and kernel.extents.kept > 1:
             channels = kernel.extents.kept * kernel.extents.inner
-            image, row = pixels_in_place(source, channels, by_quads=kernel.width == QUAD)
+            image, row = pixels_in_place(source, channels, by_quads=by_quads, together=together)
             kernel = replace(kernel, row=None if row == channels else row)
         result = TensorArgument(sizes, element, by_quads=False)
         threads = WorkgroupThreads(SUMMING_THREADS)
@@ -120,17 +125,20 @@ class SumsLowering:
         return self.launcher.launch(kernel, kernel.name, threads, operands, result)
 
 
-def _combining(found: ImageSum, summed: Summed) -> ImageSums:
-    """The kernel that combines the parts of sums."""
+def _finish(found: ImageSum) -> ElementFunction:
+    return ElementFunction.of(found.finishing, rounds_once=found.half is not None)
+
+
+def _combining(found: ImageSum, summed: Summed, partial: ImageSums) -> ImageSums:
+    """The kernel that combines the parts of sums that another one made."""
     extents = found.extents
-    partial = _kernel(extents, Summed.MOMENTS, _NOTHING)
     unit = extents.inner if extents.kept > 1 else 1
     length = extents.rows if extents.kept > 1 else extents.inner
     inner = SummedExtents(extents.outer, 1, 1, partial.parts)
     if extents.kept > 1:
         inner = SummedExtents(extents.outer, partial.parts, extents.kept, 1)
     is_mean = summed is Summed.MEAN
-    finish = _NOTHING if is_mean else ElementFunction.of(found.finishing)
+    finish = _NOTHING if is_mean else _finish(found)
     width = QUAD if not summed.reads_moments and inner.kept > 1 and inner.kept % QUAD == 0 else 1
     name = f"winograd_combine_{summed.value}_{inner.outer}x{partial.parts}x{inner.kept}"
     counts = (partial.part * unit, length * unit) if summed.reads_moments else (1, 1)
@@ -138,10 +146,15 @@ def _combining(found: ImageSum, summed: Summed) -> ImageSums:
     return ImageSums(name, inner, summed, partial.parts, width, columns, finish, counts)
 
 
-def _kernel(extents: SummedExtents, summed: Summed, finish: ElementFunction) -> ImageSums:
-    """The kernel that reads an image: as many parts as fill a GPU, but not more than pay."""
+def _kernel(
+    extents: SummedExtents, summed: Summed, finish: ElementFunction, together: int = QUAD
+) -> ImageSums:
+    """The kernel that reads an image: as many parts as fill a GPU, but not more than pay.
+
+    A thread reads so many neighbours `together`, where rows are whole ones of so many.
+    """
     row = extents.kept * extents.inner
-    width = QUAD if row % QUAD == 0 else 1
+    width = together if row % together == 0 else 1
     workgroups = _FEW_WORKGROUPS if _is_small(extents, width) else _WORKGROUPS
     threads = SummingThreads(extents, width, _columns(extents, width))
     if threads.keeps_columns:

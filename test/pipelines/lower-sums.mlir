@@ -290,3 +290,62 @@ func.func @means(%x: tensor<1x?x?x8xf32>, %height: f32, %m: tensor<1x49x4xf32>) 
   }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf32>
   return %s, %c : tensor<1x8x1x1xf32>, tensor<1x7x7x4xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#whole = affine_map<(n, h, w, c) -> (n, h, w, c)>
+#row = affine_map<(n, h, w, c) -> (n, h, 0, c)>
+#image = affine_map<(n, h, w, c) -> (n, 0, w, c)>
+
+// A mean of means that are rounded to half precision is one sum, which is rounded at the end.
+// CHECK-LABEL: func.func @rounded
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: %[[M:.*]] = flow.dispatch @winograd_sum_1x4096x64x1::@winograd_sum_1x4096x64x1(%[[Y]])
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @rounded(%m: tensor<1x4096x64xf32>) -> tensor<1x1x1x64xf16> {
+  %zero = arith.constant 0.0 : f32
+  %length = arith.constant 64.0 : f32
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x4096x64xf32>) -> tensor<1x64x64x64xf32>
+  %er = tensor.empty() : tensor<1x64x1x64xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<1x64x1x64xf32>) -> tensor<1x64x1x64xf32>
+  %r = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%y : tensor<1x64x64x64xf32>) outs(%zr : tensor<1x64x1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x1x64xf32>
+  %h = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%r : tensor<1x64x1x64xf32>) outs(%er : tensor<1x64x1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %n = arith.truncf %in : f32 to f16
+    %w = arith.extf %n : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<1x64x1x64xf32>
+  %d = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%h : tensor<1x64x1x64xf32>) outs(%er : tensor<1x64x1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %q = arith.divf %in, %length : f32
+    %n = arith.truncf %q : f32 to f16
+    %w = arith.extf %n : f16 to f32
+    linalg.yield %w : f32
+  } -> tensor<1x64x1x64xf32>
+  %ei = tensor.empty() : tensor<1x1x1x64xf32>
+  %zi = linalg.fill ins(%zero : f32) outs(%ei : tensor<1x1x1x64xf32>) -> tensor<1x1x1x64xf32>
+  %i = linalg.generic {indexing_maps = [#whole, #image], iterator_types = ["parallel", "reduction", "parallel", "parallel"]} ins(%d : tensor<1x64x1x64xf32>) outs(%zi : tensor<1x1x1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x1x1x64xf32>
+  %eh = tensor.empty() : tensor<1x1x1x64xf16>
+  %o = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%i : tensor<1x1x1x64xf32>) outs(%eh : tensor<1x1x1x64xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %q = arith.divf %in, %length : f32
+    %n = arith.truncf %q : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<1x1x1x64xf16>
+  return %o : tensor<1x1x1x64xf16>
+}

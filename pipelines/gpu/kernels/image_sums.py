@@ -184,7 +184,7 @@ class ImageSums:
         return (length + (along - 1) - thread) // along
 
     def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
-        return source.load_scalar(place) if self.width == 1 else source.load(place)
+        return source.load_scalar(place) if self.width == 1 else source.load(place, self.width)
 
     def _moments(self, source: GlobalBuffer, place: Index, number: Index) -> State:
         """Those of the elements that another workgroup had, which is told from the others by a number."""

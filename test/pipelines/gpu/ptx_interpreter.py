@@ -408,7 +408,8 @@ class _Warp:
             self.write(each.operands[0], (one * other + addend).astype(np.float32), active)
 
     def do_mov(self, each: Instruction, active: Array) -> None:
-        parts = [re.findall(r"%\w+", operand) for operand in each.operands]
+        # What isn't read of a register is `_`.
+        parts = [re.findall(r"%\w+|\b_\b", operand) for operand in each.operands]
         if len(parts[0]) > 1:
             found = self.value(each.operands[1], each.opcode[-1])
             halves = np.ascontiguousarray(found).view(np.uint16).reshape(LANES, -1)

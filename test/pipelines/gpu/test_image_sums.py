@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from math import prod
+from pathlib import Path
 
 import iree.winograd
 import numpy as np
@@ -10,6 +13,7 @@ import pytest
 import torch
 from group_norm_program import ROUNDINGS, UNIT_ROUNDOFF, Normalized, activated, normalized
 from iree.winograd.compiling.program import Source
+from ptx_interpreter import Kernel
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -124,20 +128,58 @@ class Means(nn.Module):
 
 
 @pytest.mark.parametrize("type_", wide([torch.float16, torch.bfloat16]))
-def test_means_in_half_precision_are_rounded_by_the_kernels(
+def test_means_in_half_precision_are_rounded_once(
     type_: torch.dtype, gpu_target: str, gpu_device: str
 ) -> None:
-    """Rows are added first: the program rounds their sums and means, and those of all."""
+    """The program adds rows first, and rounds their sums and means, and those of all."""
     x = (torch.randint(-8, 9, (4, 64, 64, 33), generator=torch.Generator().manual_seed(0)) / 8).to(type_)
     imported = iree.winograd.import_torch(Means(64).eval().to(type_), x)
     compiled = bytes(iree.winograd.compile(imported, target=gpu_target, strict=True))
-    assert b"winograd_sum_256x33x64x1" in compiled and b"winograd_sum_4x64x64x1" in compiled
+    assert b"winograd_sum_4x2112x64x1" in compiled
     result = torch.as_tensor(iree.winograd.load(compiled, gpu_device)(x)).double()
-    rows = x.double().mean(3)
-    exact, of_rows = rows.mean(2), rows.abs().mean(2)
-    # Sums of these are exact in f32. Divisions are products with inverses, of a few roundings of f32.
-    roundoff = torch.finfo(type_).eps / 2
-    assert ((result - exact).abs() <= 2.1 * roundoff * (of_rows + exact.abs() + roundoff)).all()
+    assert ((result - x.double().mean((2, 3))).abs() <= bound_of_means(x)).all()
+
+
+def bound_of_means(x: torch.Tensor) -> torch.Tensor:
+    """Of means of numbers whose sums are exact in f32: quotients by two products, then a rounding."""
+    exact, roundoff = x.double().mean((2, 3)).abs(), torch.finfo(x.dtype).eps / 2
+    least = torch.finfo(x.dtype).smallest_normal * roundoff
+    return 1.01 * (roundoff + 4 * UNIT_ROUNDOFF) * exact + least
+
+
+@pytest.mark.parametrize(
+    ("type_", "channels"), [(torch.float16, 64), *wide_combinations([(torch.bfloat16, 40)])]
+)
+def test_means_are_read_by_octets_through_cuda(type_: torch.dtype, channels: int, tmp_path: Path) -> None:
+    """The kernel's text is run here."""
+    x = (torch.randint(-8, 9, (2, 8, 16, 15), generator=torch.Generator().manual_seed(0)) / 8).to(type_)
+    model = nn.Sequential(nn.Conv2d(8, channels, 1), nn.AdaptiveAvgPool2d(1), nn.Conv2d(channels, 8, 1))
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    imported = iree.winograd.import_torch(model.eval().to(type_), x)
+    iree.winograd.compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    (name,) = re.findall(rf"\.entry (winograd_sum_2x240x{channels}x1)\(", text)
+    body = text[text.index(f".entry {name}(") :].partition("\n}")[0]
+    assert "ld.global.nc.v4.b32" in body
+    # Both lie behind other tensors.
+    places = [
+        min(int(each or 0) for each in re.findall(rf"{access}\S* [^;]*?\[%rd\d+\+?(\d*)\]", body)) // 2
+        for access in (r"ld\.global", r"st\.global")
+    ]
+    sizes = (2, 16, 15, channels), (2, channels)
+    buffers = [
+        torch.full((place + prod(size),), torch.nan, dtype=type_)
+        for place, size in zip(places, sizes, strict=True)
+    ]
+    image, result = (
+        buffer[place:].view(size) for buffer, place, size in zip(buffers, places, sizes, strict=True)
+    )
+    image.copy_(torch.randint(-8, 9, image.shape, generator=torch.Generator().manual_seed(1)) / 8)
+    # Each of 32 channels, as few as leave enough workgroups, or fewer.
+    grid = ((block, 0, n) for block in range(-(-channels // 32)) for n in range(2))
+    Kernel.parsed(text, name).run([each.view(torch.int16).numpy() for each in buffers], grid)
+    pixels = image.permute(0, 3, 1, 2)
+    assert ((result.double() - pixels.double().mean((2, 3))).abs() <= bound_of_means(pixels)).all()
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
