@@ -145,7 +145,7 @@ def compile_pipeline(
         TrimTaps(),
         MergeBranches(),
         MoveStrides(),
-        MoveResizing(),
+        MoveResizing(**shared_values(options, MoveResizing)),
         MergeProjections(**shared_values(of_all_layers, MergeProjections)),
         LowerAttention(**shared_values(options, LowerAttention)),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),

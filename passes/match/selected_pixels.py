@@ -5,13 +5,17 @@ Or blend two such: images that are resized by the nearest element or linearly.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import scalar_number
+from iree.winograd.passes.match.constants import scalar_number, splat_element
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.sizes import is_dynamic
 
+_LEAST_RANK = 3
+"""Of images: signals."""
 Read = tuple[ir.Value, ir.AffineMap]
 
 
@@ -69,6 +73,108 @@ class BlendedPixels:
     result: ir.Value
     readers: tuple[ir.Operation, ...]
     """The operations that read the image's elements."""
+
+    @property
+    def operations(self) -> list[ir.Operation]:
+        """Those that make it, each after what uses it: the sum, products with weights, and readers."""
+        last = self.result.owner.operation
+        if last in self.readers:
+            return [last]
+        weighted = [operand.owner.operation for operand in list(last.operands)[:-1]]
+        return [last, *weighted, *self.readers]
+
+
+@dataclass(frozen=True)
+class ResizedPixels:
+    """The tensor that is an image with some of its dimensions resized, one after the other."""
+
+    steps: tuple[BlendedPixels, ...]
+    """The last one first, of which the next one makes the image; of a later dimension than that."""
+
+    @property
+    def image(self) -> ir.Value:
+        """What all of them are of."""
+        return self.steps[-1].image
+
+    @property
+    def operations(self) -> list[ir.Operation]:
+        """Those that make it, each after what uses it."""
+        return [each for step in self.steps for each in step.operations]
+
+    @property
+    def keeps_constants(self) -> bool:
+        """Whether the weights of each pixel add up to 1."""
+        return all(_add_up_to_one(step.taps) for step in self.steps)
+
+
+def match_resized_pixels(operation: ir.Operation) -> ResizedPixels | None:
+    """What resizes a channels-last image of f32, of sizes known only at run time, in its spatial dimensions.
+
+    Of what several do one after the other, all of which nothing else reads the result.
+    """
+    steps: list[BlendedPixels] = []
+    step = _match_open(operation)
+    while step is not None and (not steps or step.dimension < steps[-1].dimension):
+        steps.append(step)
+        former = defining_operation(step.image)
+        step = _match_open(former) if former is not None and _is_read_by(step.image, step.readers) else None
+    return ResizedPixels(tuple(steps)) if steps else None
+
+
+def _match_open(operation: ir.Operation) -> BlendedPixels | None:
+    """What resizes channels-last images of f32, of sizes known only at run time, along a dimension."""
+    match = match_blended_pixels(operation)
+    if match is None:
+        return None
+    type_, read = ir.RankedTensorType(match.result.type), ir.RankedTensorType(match.image.type)
+    if type_.rank < _LEAST_RANK or match.dimension not in range(1, type_.rank - 1):
+        return None
+    is_open = any(map(is_dynamic, (*type_.shape[1:-1], *read.shape[1:-1])))
+    # Of an image with channels first the last dimension is another one.
+    is_open = is_open and not is_dynamic(type_.shape[-1])
+    same = (type_.shape[0], type_.shape[-1]) == (read.shape[0], read.shape[-1])
+    return match if is_open and same and isinstance(type_.element_type, ir.F32Type) else None
+
+
+def _is_read_by(value: ir.Value, operations: Sequence[ir.Operation]) -> bool:
+    """Whether nothing else reads elements of it; its sizes may be asked for."""
+    bodies = [operation.regions[0].blocks[0] for operation in operations]
+    users = [use.owner.operation for use in value.uses]
+    return all(user.block in bodies for user in users if user.name != "tensor.dim")
+
+
+def _add_up_to_one(taps: Sequence[PixelTap]) -> bool:
+    """Whether the weights of each pixel do: one is there alone, or is 1 less the other one."""
+    weights = [tap.weights for tap in taps]
+    if len(weights) == 1:
+        return weights[0] is None
+    first, second = weights
+    if first is None or second is None:
+        return False
+    return _is_complement(first, second) or _is_complement(second, first)
+
+
+def _is_complement(weights: ir.Value, others: ir.Value) -> bool:
+    """Whether each of `weights` is 1 less that of `others`."""
+    operation = defining_operation(weights)
+    elementwise = None if operation is None else match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise):
+        return False
+    difference = defining_operation(elementwise.yielded)
+    if difference is None or difference.name != "arith.subf":
+        return False
+    sources = dict(zip(elementwise.body.arguments, elementwise.reads, strict=False))
+    minuend, subtrahend = difference.operands
+    if sources.get(subtrahend) != (others, ir.AffineMap.get_identity(1)):
+        return False
+    number = defining_operation(minuend)
+    if number is not None and number.name == "arith.sitofp":
+        minuend = number.operands[0]
+    tensor = sources[minuend][0] if minuend in sources else None
+    element = None if tensor is None else splat_element(tensor)
+    if element is not None:
+        return isinstance(element, ir.FloatAttr | ir.IntegerAttr) and element.value == 1
+    return scalar_number(minuend) == 1
 
 
 def match_blended_pixels(operation: ir.Operation) -> BlendedPixels | None:

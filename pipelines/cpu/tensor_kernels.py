@@ -206,9 +206,11 @@ def _misfit_of_windows(operation: WindowSums, target: CpuTarget) -> Reason | Non
 def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
 
-    image, like = operation.image, operation.like
+    image, like, destination = operation.image, operation.like, operation.destination
     weighted = tuple(tuple(tap.weights is not None for tap in taps) for taps in operation.taps)
-    kernel = SelectionKernel(weighted, image.type.shape[-1], target)
+    first = 0 if destination is None else destination.first
+    kernel = SelectionKernel(weighted, image.type.shape[-1], target, first)
+    sizes = _shape_like(image, like if destination is None else destination.whole)
     extents, (read, written) = _image_sizes(image, like)
     tables = [
         (dimension, table)
@@ -221,7 +223,7 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
     return TensorDispatch(
         kernel,
         (image, *(table for _, table in tables)),
-        _shape_like(image, like),
+        sizes,
         extents=extents,
         dynamic=(read, *of_tables, written),
     )

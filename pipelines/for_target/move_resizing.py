@@ -7,33 +7,43 @@ from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 
+from iree.winograd.dialect.attributes import sizes_attribute
 from iree.winograd.dialect.bindings import ir, linalg, tensor
-from iree.winograd.passes.build.generic import build_sum
+from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.resampling import resampled
-from iree.winograd.passes.build.slices import extracted
-from iree.winograd.passes.build.tensors import zero_filled
+from iree.winograd.passes.build.selected_pixels import resized
+from iree.winograd.passes.build.slices import Size, extracted
+from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
 from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.option import check_options, same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load, is_zero
 from iree.winograd.passes.match.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.navigation import defining_operation, only_user
+from iree.winograd.passes.match.elementwise import broadcast_source
+from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.selected_pixels import ResizedPixels, match_resized_pixels
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend
+from ..selection.expect_sizes import ExpectedSizes
+from ..selection.options import WinogradOptions
 
 _CONVOLUTION = "linalg.conv_2d_nhwc_hwcf"
 _SPATIAL = {1, 2}
 _CHANNELS = 3
 _ELEMENT_COST = 32
-"""Multiply-adds that take as long as an element of an image that is resized and added."""
+"""Multiply-adds that take as long as an element of an image that is resized, or resized and added."""
 
 
 @register_pass("winograd-move-resizing")
+@dataclass(frozen=True)
 class MoveResizing:
     """Compute pointwise convolutions of resized images before these are resized, on CPUs.
 
@@ -55,13 +65,25 @@ class MoveResizing:
         %z = linalg.generic ins(%d, %r) { arith.addf }
 
     An infinite pixel makes NaN of those that it has no weight in, as it does where images are resized first.
+    Images of sizes known only at run time are resized by the program's own positions and weights, and what
+    is expected of their sizes says whether time is saved. What is concatenated with them has to be certain
+    to have the same sizes: kernels are told those of one. A bias is added before images are resized, where
+    the weights of each pixel add up to 1.
     """
+
+    size_hint: tuple[int, ...] = same_option(WinogradOptions, "size_hint")
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
     def run(self, module: ir.Operation) -> None:
         found = [each for each in convolutions(module) if each.name == _CONVOLUTION]
         backend = supported_backend(module) if found else None
-        if backend is not None and backend.iree_code.vectorizes_loops:
-            rewrite_each("convolution", found, _move)
+        if backend is None or not backend.iree_code.vectorizes_loops:
+            return
+        functions = dict.fromkeys(each.parent.operation for each in found if expected_size(each) is not None)
+        expected = {function: ExpectedSizes.of(function, self.size_hint) for function in functions}
+        rewrite_each("convolution", found, lambda each: _move(each, expected.get(each.parent.operation)))
 
 
 @dataclass(frozen=True)
@@ -71,37 +93,46 @@ class _Part:
     image: ir.Value
     first: int
     """Of its channels the first one in the image."""
-    resizing: Resampling | None
+    resizing: Resampling | ResizedPixels | None
 
     @property
     def channels(self) -> int:
         return int(self.image.type.shape[-1])
 
 
-def _move(operation: ir.Operation) -> None:
+def _move(operation: ir.Operation, expected: ExpectedSizes | None) -> None:
     convolution = _match(operation)
     if convolution is None:
         return
-    parts = list(_parts(convolution))
-    resized = [(each, each.resizing) for each in parts if each.resizing is not None]
-    if not resized:
+    parts = list(_parts(convolution, expected))
+    moved = [(each, each.resizing) for each in parts if each.resizing is not None]
+    if not moved or not _have_same_sizes(parts, expected):
         return
     with operation.location, ir.InsertionPoint(operation):
-        # What is resized is added up by itself, in one operation: the rest is convolutions' epilogues.
-        small = [
-            resampled(_convolved(convolution, resizing.source, part.first), resizing.axes)
-            for part, resizing in resized
-        ]
-        terms = [build_sum(small) if len(small) > 1 else small[0]]
         init: ir.Value | None = None if is_zero(convolution.init) else convolution.init
-        for run in _kept(parts):
-            terms.append(_convolved(convolution, _concatenated(run), run[0].first, init))
+        kept = list(_kept(parts))
+        bias = None
+        if init is not None and not kept and all(map(_keeps_constants, (resizing for _, resizing in moved))):
+            bias = _bias(init)
+        # What is resized is added up by itself, in one operation: the rest is convolutions' epilogues.
+        small = []
+        for number, (part, resizing) in enumerate(moved):
+            image = _source(resizing)
+            added = bias if number == 0 else None
+            small.append(_resized(_convolved(convolution, image, part.first, expected, bias=added), resizing))
+        terms = [build_sum(small) if len(small) > 1 else small[0]]
+        for run in kept:
+            terms.append(_convolved(convolution, _concatenated(run), run[0].first, expected, init))
             init = None
-        if init is not None:
+        if init is not None and bias is None:
             terms.append(init)
         result = build_sum(terms) if len(terms) > 1 else terms[0]
     operation.results[0].replace_all_uses_with(result)
-    erase_if_unused([operation])
+    # Bodies read elements of what is no operand. What is used last is looked at first.
+    steps = [
+        each for _, resizing in moved if isinstance(resizing, ResizedPixels) for each in resizing.operations
+    ]
+    erase_if_unused([*reversed(steps), operation])
 
 
 def _match(operation: ir.Operation) -> Convolution | None:
@@ -110,20 +141,26 @@ def _match(operation: ir.Operation) -> Convolution | None:
     if ATTRIBUTE_NAME in operation.attributes:
         return None
     convolution = match_convolution(operation)
-    if isinstance(convolution, NoMatch) or convolution.unknown_sizes or convolution.batch is None:
+    if isinstance(convolution, NoMatch) or (convolution.batch is None and not convolution.unknown_sizes):
         return None
     is_pointwise = convolution.kernel_size == (1, 1) and convolution.strides == (1, 1)
     is_single = isinstance(convolution.element_type, ir.F32Type)
     return convolution if is_pointwise and is_single and is_known_at_load(convolution.filter) else None
 
 
-def _parts(convolution: Convolution) -> Iterator[_Part]:
+def _parts(convolution: Convolution, expected: ExpectedSizes | None) -> Iterator[_Part]:
     """The images that are concatenated to that of a convolution, or that one alone."""
     image = convolution.input
     first = 0
-    for value in _joined(image) if only_user(image) is not None else [image]:
-        yield _Part(value, first, _resizing(value, convolution.output_channels))
+    for value in _joined(image) if _only_reader(image) is not None else [image]:
+        yield _Part(value, first, _resizing(value, convolution, expected))
         first += value.type.shape[-1]
+
+
+def _only_reader(image: ir.Value) -> ir.Operation | None:
+    """The one operation that uses `image`, but for what asks for its sizes."""
+    users = {use.owner.operation for use in image.uses if use.owner.operation.name != "tensor.dim"}
+    return users.pop() if len(users) == 1 else None
 
 
 def _joined(image: ir.Value) -> list[ir.Value]:
@@ -133,18 +170,65 @@ def _joined(image: ir.Value) -> list[ir.Value]:
     return list(definition.operands) if definition.attributes["dim"].value == _CHANNELS else [image]
 
 
-def _resizing(image: ir.Value, channels: int) -> Resampling | None:
-    """What makes an image of fewer pixels, where a convolution to so many channels is best computed of it."""
+def _resizing(
+    image: ir.Value, convolution: Convolution, expected: ExpectedSizes | None
+) -> Resampling | ResizedPixels | None:
+    """What makes an image of fewer pixels, where a convolution is best computed of it."""
     definition = defining_operation(image)
-    if definition is None or only_user(image) is None:
+    if definition is None or _only_reader(image) is None:
         return None
-    match = match_resampling(definition)
-    if not isinstance(match, Resampling) or not match.axes or not set(match.axes) <= _SPATIAL:
+    match = match_resized_pixels(definition) if convolution.unknown_sizes else match_resampling(definition)
+    if isinstance(match, Resampling) and (not match.axes or not set(match.axes) <= _SPATIAL):
         return None
-    _, *pixels, read = image.type.shape
-    _, *source_pixels, _ = match.source.type.shape
-    saved = (prod(pixels) - prod(source_pixels)) * read * channels
-    return match if saved > _ELEMENT_COST * prod(pixels) * channels else None
+    if not isinstance(match, Resampling | ResizedPixels) or not _channels_are_known(_source(match)):
+        return None
+    source_pixels = _spatial_sizes(_source(match), expected)
+    if source_pixels is None:
+        return None
+    pixels, read, channels = prod(convolution.input_size), image.type.shape[-1], convolution.output_channels
+    saved = (pixels - prod(source_pixels)) * read * channels
+    # By itself it is resized either way; beside others it would be part of what the convolution reads.
+    more = channels - read if image == convolution.input else channels
+    return match if saved > _ELEMENT_COST * pixels * more else None
+
+
+def _source(resizing: Resampling | ResizedPixels) -> ir.Value:
+    return resizing.source if isinstance(resizing, Resampling) else resizing.image
+
+
+def _channels_are_known(image: ir.Value) -> bool:
+    return not is_dynamic(image.type.shape[-1])
+
+
+def _spatial_sizes(image: ir.Value, expected: ExpectedSizes | None) -> tuple[int, ...] | None:
+    """Those that an image has, or is expected to have."""
+    if image.type.has_static_shape:
+        return tuple(image.type.shape[1:-1])
+    return None if expected is None else expected.spatial(image)
+
+
+def _have_same_sizes(parts: list[_Part], expected: ExpectedSizes | None) -> bool:
+    """Whether images are certain to have the same sizes, but for channels."""
+    first, *others = (each.image for each in parts)
+    if all(each.type.has_static_shape for each in (first, *others)):
+        return True
+    return not others or (expected is not None and all(expected.are_same(first, each) for each in others))
+
+
+def _keeps_constants(resizing: Resampling | ResizedPixels) -> bool:
+    """Whether what all pixels have is in all that it makes of them: the weights of each add up to 1."""
+    return isinstance(resizing, Resampling) or resizing.keeps_constants
+
+
+def _resized(image: ir.Value, resizing: Resampling | ResizedPixels) -> ir.Value:
+    return resampled(image, resizing.axes) if isinstance(resizing, Resampling) else resized(image, resizing)
+
+
+def _bias(init: ir.Value) -> ir.Value | None:
+    """The vector of what all pixels have in each channel; None where they have different elements."""
+    source, read = broadcast_source(init, ir.AffineMap.get_identity(init.type.rank))
+    channel = ir.AffineExpr.get_dim(init.type.rank - 1)
+    return source if source.type.rank == 1 and list(read.results) == [channel] else None
 
 
 def _kept(parts: list[_Part]) -> Iterator[list[_Part]]:
@@ -164,16 +248,36 @@ def _concatenated(parts: list[_Part]) -> ir.Value:
 
 
 def _convolved(
-    convolution: Convolution, image: ir.Value, first: int, init: ir.Value | None = None
+    convolution: Convolution,
+    image: ir.Value,
+    first: int,
+    expected: ExpectedSizes | None,
+    init: ir.Value | None = None,
+    *,
+    bias: ir.Value | None = None,
 ) -> ir.Value:
-    """The convolution of an image of its input channels from `first` on alone, added to `init`."""
-    batch, *pixels, read = image.type.shape
-    channels = convolution.output_channels
+    """The convolution of an image of its input channels from `first` on alone, added to `init`, or a bias."""
+    read, channels = image.type.shape[-1], convolution.output_channels
     rows = extracted(convolution.filter, [0, 0, first, 0], [1, 1, read, channels])
     if init is None:
-        init = zero_filled([batch, *pixels, channels], convolution.element_type)
+        sizes = [*shape_of(image)[:-1], channels]
+        element_type = convolution.element_type
+        init = zero_filled(sizes, element_type) if bias is None else _spread(bias, sizes, element_type)
     built = build_windowed(
         linalg.Conv2DNhwcHwcfOp, [image, rows], init, convolution.strides, convolution.dilations
     )
     copy_annotations(convolution.operation, built.owner)
+    if convolution.unknown_sizes:
+        pixels = _spatial_sizes(image, expected)
+        built.owner.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(
+            pixels or convolution.input_size
+        )
     return built
+
+
+def _spread(bias: ir.Value, sizes: list[Size], element_type: ir.Type) -> ir.Value:
+    """Build the image all of whose pixels are `bias`."""
+    channel = ir.AffineMap.get(len(sizes), 0, [ir.AffineExpr.get_dim(len(sizes) - 1)])
+    return build_elementwise(
+        [(bias, channel)], tensor.empty(sizes, element_type), lambda elements: elements[0]
+    )

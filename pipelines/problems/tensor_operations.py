@@ -91,6 +91,8 @@ class PixelSelection:
     """Those of each spatial dimension, the first summed first; all of one without."""
     like: ir.Value
     """A tensor of the sizes that the selected ones have."""
+    destination: ChannelSlice | None = None
+    """The channels of a larger tensor, empty as yet, that they are written to; None for one of their own."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,41 @@ EXPECTED_LENGTH = 16384
 _IMPORT = "hal.tensor.import"
 
 
+@dataclass(frozen=True)
+class ExpectedSizes:
+    """What a function's sizes are expected to be, and which of them are certain to be the same."""
+
+    expressions: SizeExpressions
+    of_arguments: Mapping[tuple[int, int], int]
+    """By the number of an argument, and of its dimension."""
+
+    @staticmethod
+    def of(function: ir.Operation, size_hint: tuple[int, ...]) -> ExpectedSizes:
+        """Those of the values in a function's first block."""
+        return ExpectedSizes(SizeExpressions.of(function), _expected_sizes(function, size_hint))
+
+    def spatial(self, image: ir.Value) -> tuple[int, ...] | None:
+        """The spatial sizes that are expected of a channels-last image; None where they don't follow."""
+        sizes = [self._expected(image, dimension) for dimension in range(1, image.type.rank - 1)]
+        known = tuple(size for size in sizes if size is not None and size > 0)
+        return known if len(known) == len(sizes) else None
+
+    def are_same(self, image: ir.Value, other: ir.Value) -> bool:
+        """Whether channels-last images of one rank are certain to have the same sizes but for channels."""
+        return all(
+            (size := self.expressions.size(image, dimension)) is not None
+            and size == self.expressions.size(other, dimension)
+            for dimension in range(image.type.rank - 1)
+        )
+
+    def _expected(self, value: ir.Value, dimension: int) -> int | None:
+        size = self.expressions.size(value, dimension)
+        if size is None:
+            return None
+        number = self.expressions.algebra.value(size, lambda *argument: self.of_arguments.get(argument, 1))
+        return number if isinstance(number, int) else None
+
+
 @register_pass("winograd-expect-sizes")
 @dataclass(frozen=True)
 class ExpectSizes:

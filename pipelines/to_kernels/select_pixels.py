@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, tensor
+from iree.winograd.dialect.ops import InputTransformOp
+from iree.winograd.passes.build.slices import insert_channels
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.selected_pixels import BlendedPixels, PixelTap, match_blended_pixels
+from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.selected_pixels import match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -16,7 +20,8 @@ from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import PixelSelection
 
-_LEAST_RANK = 3
+_READING = ("tensor.dim", "tensor.pad", InputTransformOp.OPERATION_NAME)
+"""What reads an image, or its sizes."""
 
 
 @register_pass("winograd-select-pixels")
@@ -26,7 +31,7 @@ class SelectPixels:
     Resizing of images whose sizes are known only at run time reads rows, and then columns, at positions that
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
-    channels-last images of f32.
+    channels-last images of f32. Where these are concatenated for convolutions it writes to their place.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -36,7 +41,7 @@ class SelectPixels:
     """
 
     def run(self, module: ir.Operation) -> None:
-        selections = [each for each in walk(module) if _match(each) is not None]
+        selections = [each for each in walk(module) if match_resized_pixels(each) is not None]
         if not selections or (backend := supported_backend(module)) is None:
             return
         lowering = backend.lowering(module)
@@ -52,53 +57,54 @@ class SelectPixels:
         erase_if_unused(reversed(gone))
 
 
-def _match(operation: ir.Operation) -> BlendedPixels | None:
-    """What resizes channels-last images of f32, of sizes known only at run time, along a dimension."""
-    match = match_blended_pixels(operation)
-    if match is None:
-        return None
-    type_, read = ir.RankedTensorType(match.result.type), ir.RankedTensorType(match.image.type)
-    if type_.rank < _LEAST_RANK or match.dimension not in range(1, type_.rank - 1):
-        return None
-    is_open = any(map(is_dynamic, (*type_.shape[1:-1], *read.shape[1:-1])))
-    # Of an image with channels first the last dimension is another one.
-    is_open = is_open and not is_dynamic(type_.shape[-1])
-    same = (type_.shape[0], type_.shape[-1]) == (read.shape[0], read.shape[-1])
-    return match if is_open and same and str(type_.element_type) == "f32" else None
-
-
 def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> list[ir.Operation]:
     """Replace what resizes, with what it alone reads that does so before; gives what is left without uses."""
-    last = match = _match(operation)
-    taps: dict[int, tuple[PixelTap, ...]] = {}
-    taken: list[ir.Operation] = []
-    # Later dimensions are summed last.
-    while match is not None and match.dimension < min(taps, default=match.dimension + 1):
-        taps[match.dimension] = match.taps
-        taken += [match.result.owner.operation, *_weighting(match), *match.readers]
-        image, former = match.image, defining_operation(match.image)
-        is_read_here = _is_read_by(image, match.readers)
-        match = _match(former) if former is not None and is_read_here else None
-    assert last is not None
-    by_dimension = tuple(taps.get(1 + d, ()) for d in range(last.result.type.rank - 2))
-    selection = PixelSelection(image, by_dimension, last.result)
+    resized = match_resized_pixels(operation)
+    assert resized is not None
+    taps = {step.dimension: step.taps for step in resized.steps}
+    (result,) = operation.results
+    by_dimension = tuple(taps.get(1 + d, ()) for d in range(result.type.rank - 2))
+    selection = PixelSelection(resized.image, by_dimension, result)
     if backend.misfit(selection) is not None:
         return []
-    with operation.location, ir.InsertionPoint(operation):
-        last.result.replace_all_uses_with(lowering.compute(selection))
-    return taken
+    concatenation = _concatenation(result)
+    if concatenation is None:
+        with operation.location, ir.InsertionPoint(operation):
+            result.replace_all_uses_with(lowering.compute(selection))
+    else:
+        _select_in_place(selection, concatenation, lowering)
+    return resized.operations
 
 
-def _weighting(match: BlendedPixels) -> list[ir.Operation]:
-    """The products of a sum."""
-    operation = match.result.owner.operation
-    if operation in match.readers:
-        return []
-    return [operand.owner.operation for operand in list(operation.operands)[:-1]]
+def _concatenation(result: ir.Value) -> ir.Operation | None:
+    """That of channels, which convolutions read, of which nothing but that makes use of an image."""
+    users = [use.owner.operation for use in result.uses if use.owner.operation.name != "tensor.dim"]
+    if len(users) != 1 or users[0].name != "tensor.concat":
+        return None
+    (whole,), parts = users[0].results, users[0].operands
+    types = [ir.RankedTensorType(each.type) for each in (whole, *parts)]
+    if users[0].attributes["dim"].value != types[0].rank - 1 or any(
+        is_dynamic(each.shape[-1]) for each in types
+    ):
+        return None
+    # What is computed of all of it goes to the parts.
+    is_read = all(use.owner.operation.name in _READING for use in whole.uses)
+    return users[0] if is_read and len({tuple(each.shape[:-1]) for each in types}) == 1 else None
 
 
-def _is_read_by(value: ir.Value, operations: Sequence[ir.Operation]) -> bool:
-    """Whether nothing else reads elements of it; its sizes may be asked for."""
-    bodies = [operation.regions[0].blocks[0] for operation in operations]
-    users = [use.owner.operation for use in value.uses]
-    return all(user.block in bodies for user in users if user.name != "tensor.dim")
+def _select_in_place(selection: PixelSelection, concatenation: ir.Operation, lowering: Lowering) -> None:
+    """Have a kernel write to its part of a concatenation, and other parts inserted beside."""
+    result_type = ir.RankedTensorType(concatenation.results[0].type)
+    parts = list(concatenation.operands)
+    channels = [ir.RankedTensorType(each.type).shape[-1] for each in parts]
+    firsts = [sum(channels[:number]) for number in range(len(parts))]
+    own = parts.index(selection.like)
+    with concatenation.location, ir.InsertionPoint(concatenation):
+        sizes = [*shape_of(selection.like)[:-1], result_type.shape[-1]]
+        empty = tensor.empty(sizes, result_type.element_type)
+        whole = lowering.compute(replace(selection, destination=ChannelSlice(empty, firsts[own])))
+        for number, part in enumerate(parts):
+            if number != own:
+                whole = insert_channels(part, ChannelSlice(whole, firsts[number]))
+    concatenation.results[0].replace_all_uses_with(whole)
+    concatenation.erase()

@@ -92,3 +92,69 @@ func.func @left(%x: tensor<1x4x4x64xf32>) -> (tensor<1x8x8x32xf32>, tensor<1x8x8
   %l = linalg.conv_2d_nhwc_hwcf ins(%s, %f : tensor<1x2x2x64xf32>, tensor<1x1x64x32xf32>) outs(%z3 : tensor<1x2x2x32xf32>) -> tensor<1x2x2x32xf32>
   return %k, %r, %l : tensor<1x8x8x32xf32>, tensor<1x8x8x64xf32>, tensor<1x2x2x32xf32>
 }
+
+#row = affine_map<(n, h, w, c) -> (h)>
+#channel = affine_map<(n, h, w, c) -> (c)>
+
+// Rows are at positions that the program computes. A bias is added before: each row is one of the image's.
+// CHECK-LABEL: func.func @open
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x64xf32>, %[[ROWS:.*]]: tensor<?xi64>)
+// CHECK: %[[B:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<32xf32>) outs(%{{.*}} : tensor<1x?x8x32xf32>)
+// CHECK: %[[E:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}}winograd.expected_size = array<i64: 224, 8>{{.*}} ins(%[[X]], {{.*}} outs(%[[B]]
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[ROWS]] : tensor<?xi64>) outs(%{{.*}} : tensor<1x?x8x32xf32>)
+// CHECK: tensor.extract %[[E]]
+// CHECK: return %[[R]]
+func.func @open(%x: tensor<1x?x8x64xf32>, %rows: tensor<?xi64>) -> tensor<1x?x8x32xf32> {
+  %f = arith.constant dense_resource<h> : tensor<1x1x64x32xf32>
+  %bias = arith.constant dense<1.0> : tensor<32xf32>
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c1 : tensor<1x?x8x64xf32>
+  %h = arith.muli %n, %c2 : index
+  %e = tensor.empty(%h) : tensor<1x?x8x64xf32>
+  %r = linalg.generic {indexing_maps = [#row, #identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x8x64xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = linalg.index 0 : index
+    %row = arith.index_cast %in : i64 to index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %p = tensor.extract %x[%i, %row, %w, %c] : tensor<1x?x8x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x?x8x64xf32>
+  %e1 = tensor.empty(%h) : tensor<1x?x8x32xf32>
+  %init = linalg.generic {indexing_maps = [#channel, #identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%bias : tensor<32xf32>) outs(%e1 : tensor<1x?x8x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<1x?x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf {winograd.expected_size = array<i64: 448, 8>, dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%r, %f : tensor<1x?x8x64xf32>, tensor<1x1x64x32xf32>) outs(%init : tensor<1x?x8x32xf32>) -> tensor<1x?x8x32xf32>
+  return %k : tensor<1x?x8x32xf32>
+}
+
+// Nothing says that what is concatenated has as many rows.
+// CHECK-LABEL: func.func @other_sizes
+// CHECK: tensor.concat
+// CHECK: linalg.conv_2d_nhwc_hwcf
+// CHECK-NOT: linalg.conv_2d_nhwc_hwcf
+func.func @other_sizes(%x: tensor<1x?x8x64xf32>, %rows: tensor<?xi64>, %y: tensor<1x?x8x16xf32>) -> tensor<1x?x8x32xf32> {
+  %f = arith.constant dense_resource<i> : tensor<1x1x80x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c1 : tensor<1x?x8x64xf32>
+  %h = arith.muli %n, %c2 : index
+  %e = tensor.empty(%h) : tensor<1x?x8x64xf32>
+  %r = linalg.generic {indexing_maps = [#row, #identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x8x64xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = linalg.index 0 : index
+    %row = arith.index_cast %in : i64 to index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %p = tensor.extract %x[%i, %row, %w, %c] : tensor<1x?x8x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x?x8x64xf32>
+  %a = tensor.concat dim(3) %r, %y : (tensor<1x?x8x64xf32>, tensor<1x?x8x16xf32>) -> tensor<1x?x8x80xf32>
+  %e1 = tensor.empty(%h) : tensor<1x?x8x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1x?x8x32xf32>) -> tensor<1x?x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf {winograd.expected_size = array<i64: 448, 8>, dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%a, %f : tensor<1x?x8x80xf32>, tensor<1x1x80x32xf32>) outs(%init : tensor<1x?x8x32xf32>) -> tensor<1x?x8x32xf32>
+  return %k : tensor<1x?x8x32xf32>
+}

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from iree.winograd.importers.torch_operators import resizing
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, max_pool2d
 from wide import wide
 
 # Sizes that grow and shrink, by integers and not.
@@ -232,6 +232,62 @@ def test_resizing_to_open_sizes_agrees_with_float64(rank: int, channels: int) ->
             right = of_torch if name.startswith(("nearest", "exact")) else exact[name]
             np.testing.assert_allclose(
                 np.asarray(result), right.numpy(), atol=bound, rtol=0, err_msg=f"{name} of {size}"
+            )
+
+
+class MixingOfAnySize(torch.nn.Module):
+    """Mixes channels of images of open sizes that are doubled: by themselves, beside others, of windows."""
+
+    def __init__(self, channels: int, others: int) -> None:
+        super().__init__()
+        self.first = torch.nn.ModuleList(torch.nn.Conv2d(3, each, 1) for each in (channels, others))
+        self.alone = torch.nn.Conv2d(channels, 24, 1)
+        self.between = torch.nn.Conv2d(2 * channels + others, 24, 1)
+        self.windows = torch.nn.Conv2d(channels + others, 8, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> list[torch.Tensor]:
+        pooled, large = (first(image) for first in self.first)
+        # Images of their own: what two layers read isn't resized after either.
+        one, two, three, four, five = (number * max_pool2d(pooled, 2) for number in range(1, 6))
+        smooth = interpolate(one, size=large.shape[2:], mode="bilinear", align_corners=False)
+        repeated = interpolate(two, size=large.shape[2:])
+        doubled = interpolate(three, scale_factor=2.0, mode="bilinear", align_corners=False)
+        return [
+            torch.relu(self.alone(interpolate(four, scale_factor=2.0))),
+            torch.relu(self.alone(interpolate(five, scale_factor=2.0, mode="bilinear"))),
+            torch.relu(self.between(torch.cat([smooth, large, repeated], 1))),
+            self.windows(torch.cat([large, doubled], 1)),
+        ]
+
+
+def test_convolutions_of_resized_images_of_open_sizes_come_first(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    channels, others, size, report = 64, 16, (10, 12), tmp_path / "report.json"
+    model = MixingOfAnySize(channels, others).eval()
+    dimensions = {2 + d: 2 * torch.export.Dim(f"half_{d}", min=1) for d in range(2)}
+    example = torch.zeros(1, 3, *size)
+    exported = torch.export.export(model, (example,), dynamic_shapes=(dimensions,))
+    compiled = winograd.compile(winograd.import_torch(exported), threads=1, strict=True, report=report)
+    layers = [each["problem"] for each in json.loads(report.read_text())["layers"]]
+    pointwise = [each for each in layers if each["kernel_size"] == [1, 1] and each["input_channels"] > 3]
+    computed = [(*each["output_size"], each["input_channels"]) for each in pointwise]
+    assert sorted(computed) == [*[(5, 6, channels)] * 4, (10, 12, others)]
+    program, exact_model = winograd.load(compiled, device="local-sync"), copy.deepcopy(model).double()
+    of_magnitudes = copy.deepcopy(model)
+    for parameter in of_magnitudes.parameters():
+        parameter.detach().abs_()
+    # Positions and weights of factors of two are exact. A convolution has a term for each product and its
+    # bias, resizing four products and sums, then three images are added.
+    terms = 4 + 9 * (channels + others) + 2 * channels + others + 1 + 8 + 3
+    for half in [(1, 1), (1, 17), (13, 1), (5, 6), (11, 19)]:
+        image = torch.randn(1, 3, *(2 * each for each in half))
+        with torch.no_grad():
+            expected = exact_model(image.double())
+            magnitude = max(each.max().item() for each in of_magnitudes(image.abs()))
+        for result, exact in zip(program(image.numpy()), expected, strict=True):
+            bound = UNIT_ROUNDOFF * magnitude * terms
+            np.testing.assert_allclose(
+                np.asarray(result), exact.numpy(), atol=bound, rtol=0, err_msg=str(half)
             )
 
 

@@ -32,6 +32,8 @@ class SelectionKernel:
     """For each tap of each spatial dimension whether it has weights; of one without taps all is taken."""
     channels: int
     target: CpuTarget
+    first_channel: int = 0
+    """Of the output, that of the first one."""
 
     @property
     def name(self) -> str:
@@ -43,7 +45,7 @@ class SelectionKernel:
         return sizes.batch * product(sizes.spatial("output")[:-1]), Index(1)
 
     def emit(self, work: Work, image: Buffer, *tables_and_output: Buffer) -> None:
-        """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C.
+        """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C or more.
 
         Tables are the positions of each tap, its weights, if it has some, next to them.
         """
@@ -61,7 +63,7 @@ class SelectionKernel:
         with loop(columns, name="column") as column:
             with named("pixel"):
                 places = [*rows, _places(taps[-1], column, width)]
-                target = output.offset([number, *row, column, 0])
+                target = output.offset([number, *row, column, self.first_channel])
 
             def copy(channel: Index, places: list[list[_Place]] = places, target: Index = target) -> None:
                 output.store(_blended(image, [number], places, channel, width), target + channel)
