@@ -33,7 +33,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
     told,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.image_arguments import image_array, image_operand, transposed
+from iree.winograd.pipelines.gpu.image_arguments import channels_of, image_array, image_operand, transposed
 from iree.winograd.pipelines.gpu.in_place import holds_channels, insertion_of, source_of
 from iree.winograd.pipelines.gpu.kernels.direct_columns import DirectColumnsKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
@@ -155,11 +155,7 @@ class ConvolutionLowering(ABC):
         source, image = source_of(self.group), self.group.input_transform.input
         if source.whole == image:
             return image_operand(self.group.input_transform, by_quads)
-        rank = ir.RankedTensorType(image.type).rank
-        whole = TensorArgument.of(
-            source.whole, by_quads, image_tensor(source.whole.type, "input", channels_first=False)
-        )
-        return source.whole, whole.part([0] * (rank - 1) + [source.first], [1] * rank)
+        return channels_of(source, by_quads)
 
     @cached_property
     def _sizes(self) -> LaunchSizes:

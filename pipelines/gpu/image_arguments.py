@@ -9,7 +9,7 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
 from iree.winograd.passes.match import image_layout
-from iree.winograd.passes.match.channel_slice import match_extract
+from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract
 from iree.winograd.passes.match.navigation import unreshaped
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
@@ -36,6 +36,14 @@ def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: boo
     return TensorArgument.of(image, by_quads, tensor).permuted(
         image_layout.to_channels_last(rank) if channels_first else range(rank)
     )
+
+
+def channels_of(source: ChannelSlice, by_quads: bool) -> Operand:
+    """Channels of a channels-last image that is a convolution's input, or is pooled, where they lie."""
+    whole = source.whole
+    argument = image_array(whole, "input", by_quads, channels_first=False)
+    rank = len(argument.extents)
+    return whole, argument.part([0] * (rank - 1) + [source.first], [1] * rank)
 
 
 def pixels_in_place(

@@ -25,6 +25,11 @@ class Windows:
     outputs: tuple[int | None, ...]
     """Windows along each dimension; None where it is known only at run time, as many as there may be."""
 
+    @property
+    def are_open(self) -> bool:
+        """Whether a size is known only at run time."""
+        return None in (*self.extents, *self.outputs)
+
     def first(self, dimension: int, window: int) -> int:
         """The position of a window's first element, which may be outside of the image."""
         return window * self.strides[dimension] - self.low[dimension]

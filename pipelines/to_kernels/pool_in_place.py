@@ -60,7 +60,7 @@ class PoolInPlace:
     IREE copies an image that is padded into a larger one, and then reduces windows one element after the
     other. An element outside of the image is minus infinity, in place of which the nearest one inside can be
     read, which the window has, too. Rewritten is pooling of f32 over windows of at most 25 neighbours. On
-    GPUs a thread reads all elements of its windows, of images of static size.
+    GPUs a thread reads all elements of its windows, of images of static size; of others a kernel does.
 
         %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { yield -inf } : ... to tensor<1x114x114x64xf32>
         %r = linalg.pooling_nhwc_max {strides = 2} ins(%p, %w : ..., tensor<3x3xf32>) outs(%of_minus_infinity)

@@ -1,4 +1,4 @@
-"""The kernel for NVIDIA's GPUs of the maxima of windows of an image in half precision, read in place."""
+"""The GPU kernel of the maxima of windows of an image, read in place: of half precision, or of any size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.gpu.device.half_pairs import maximum
@@ -27,10 +27,16 @@ class MaxPoolingKernel(WindowKernel):
         return splat(-inf, self.together, image.element)
 
     def _loaded(self, image: GlobalBuffer, offset: Index, inside: Condition) -> ir.Value:
-        return image.load_stored(offset)
+        return image.load(offset) if image.element == image.computed else image.load_stored(offset)
 
     def _combined(self, one: ir.Value, other: ir.Value) -> ir.Value:
+        if isinstance(ir.VectorType(one.type).element_type, ir.F32Type):
+            return arith.maximumf(one, other)
         return maximum(one, other)
 
     def _store(self, reduced: ir.Value, output: GlobalBuffer, place: Sequence[Index], channel: Index) -> None:
-        output.store_stored(reduced, output.offset([*place, channel]))
+        offset = output.offset([*place, channel])
+        if output.element != output.computed:
+            output.store_stored(reduced, offset)
+            return
+        output.store_first(reduced, offset, Index(self.windows.channels) - channel, Condition(True))

@@ -13,7 +13,8 @@ from typing import ClassVar
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
-from iree.winograd.pipelines.emission.index import Condition, Index, all_of, unflatten
+from iree.winograd.pipelines.emission.index import Condition, Index, all_of, ceildiv, unflatten
+from iree.winograd.pipelines.emission.sized_shape import product as product_of
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.problems.windows import Windows, known_sizes
@@ -34,10 +35,10 @@ _MANY_THREADS = 1 << 16
 
 @dataclass(frozen=True)
 class WindowKernel(ABC):
-    """Windows of N x H... x C, of known spatial sizes, each reduced to a pixel.
+    """Windows of N x H... x C, each reduced to a pixel.
 
     A thread reduces neighbouring windows along the last dimension: columns that they have in common are
-    loaded, and reduced along the other dimensions, once.
+    loaded, and reduced along the other dimensions, once. Of images of unknown sizes it reduces one.
     """
 
     windows: Windows
@@ -50,24 +51,33 @@ class WindowKernel(ABC):
 
     @property
     def name(self) -> str:
-        size, outputs = ("x".join(map(str, each)) for each in (self.windows.size, self._outputs))
+        outputs = "x".join("any" if each is None else str(each) for each in self.windows.outputs)
+        size = "x".join(map(str, self.windows.size))
         return f"winograd_{self.kind}_{size}_{outputs}x{self.windows.channels}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of windows, channels."""
-        return self._grid.workgroups(sizes.batch * self._blocks_of_image)
+        return self._grid.workgroups(sizes.batch * product_of(self._blocks(sizes)))
 
     def emit(self, work: Work, image: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup: N x H... x C to N x OH... x C."""
         sizes = work.sizes
-        number, part, exists = self._grid.place(work.workgroup, sizes.batch * self._blocks_of_image)
-        *outer, last = self._outputs
-        batch, *position, block = unflatten(number, [sizes.batch, *outer, ceil_div(last, self.along)])
-        # The last block has the last windows, whoever else has them, too.
-        first, channel = (block * self.along).minimum(last - self.along), part * self.together
+        blocks = self._blocks(sizes)
+        number, part, exists = self._grid.place(work.workgroup, sizes.batch * product_of(blocks))
+        if self.windows.are_open and sizes.batch.known == 1:
+            # Of one image nothing is divided by its rows.
+            batch, (*position, block) = Index(0), unflatten(number, blocks)
+        else:
+            batch, *position, block = unflatten(number, [sizes.batch, *blocks])
+        first, channel = block * self.along, part * self.together
+        if self.along > 1:
+            # The last block has the last windows, whoever else has them, too.
+            first = first.minimum(self._outputs(sizes)[-1] - self.along)
 
         def compute() -> None:
-            for window, reduced in enumerate(self._reduced(image, batch, (*position, first), channel)):
+            places = _Places(self.windows, self.along, self._extents(sizes), self._outputs(sizes))
+            reduced_windows = self._reduced(image, batch, (*position, first), channel, places)
+            for window, reduced in enumerate(reduced_windows):
                 self._store(reduced, output, [batch, *position, first + window], channel)
 
         when(exists, compute)
@@ -91,7 +101,9 @@ class WindowKernel(ABC):
     @property
     def along(self) -> int:
         """Windows of a thread, of those with fewest loads for each."""
-        *outer, last = self._outputs
+        if self.windows.are_open:
+            return 1
+        *outer, last = known_sizes(self.windows.outputs)
         parts = self.images * prod(outer) * ceil_div(self.windows.channels, self.together)
         blocks = {windows: ceil_div(last, windows) for windows in range(1, min(last, _MOST_COLUMNS) + 1)}
         fitting = [
@@ -107,20 +119,25 @@ class WindowKernel(ABC):
         return sorted({window * stride + element for window in range(windows) for element in range(size)})
 
     def _reduced(
-        self, image: GlobalBuffer, batch: Index, windows: tuple[Index, ...], channel: Index
+        self,
+        image: GlobalBuffer,
+        batch: Index,
+        windows: tuple[Index, ...],
+        channel: Index,
+        found_at: _Places,
     ) -> list[ir.Value]:
         """Those of `along` windows, the first of which is given."""
         *rows, size = self.windows.size
         columns = self._columns(self.along)
         neutral = self._neutral(image)
         last = len(rows)
-        in_row = [self._place(last, windows[last], Index(column)) for column in columns]
+        in_row = [found_at.place(last, windows[last], Index(column)) for column in columns]
 
         # Of a long row, which a thread has alone, only what it is reduced to is kept.
         kept = columns if len(columns) <= _MOST_COLUMNS else [0]
 
         def row(element: Sequence[Index], so_far: Sequence[ir.Value]) -> list[ir.Value]:
-            places = [self._place(d, windows[d], each) for d, each in enumerate(element)]
+            places = [found_at.place(d, windows[d], each) for d, each in enumerate(element)]
             loaded = []
             for column in in_row:
                 positions, inside = zip(*places, column, strict=True)
@@ -147,33 +164,52 @@ class WindowKernel(ABC):
             for window in range(self.along)
         ]
 
-    def _place(self, dimension: int, window: Index, element: Index) -> tuple[Index, Condition]:
-        """Where the image has an element, from a window's first one on, and whether it does."""
-        windows = self.windows
-        (extent,) = known_sizes([windows.extents[dimension]])
-        is_last = dimension == len(windows.size) - 1
-        most = self._outputs[dimension] - (self.along if is_last else 1)
-        stride, low = windows.strides[dimension], windows.low[dimension]
-        position = window * stride + element - low
-        first, last = (0, windows.size[dimension] - 1) if element.known is None else (element.known,) * 2
-        begins, ends = first - low, most * stride + last - low
-        if begins < 0 and ends >= extent:
-            return position.maximum(0).minimum(extent - 1), position.within(extent)
-        if begins < 0:
-            return position.maximum(0), position.at_least(0)
-        if ends >= extent:
-            return position.minimum(extent - 1), position.less_than(extent)
-        return position, Condition(True)
+    def _extents(self, sizes: Sizes) -> tuple[Index, ...]:
+        """Of the image."""
+        known = self.windows.extents
+        return tuple(map(Index, known_sizes(known))) if None not in known else sizes.spatial("input")
 
-    @property
-    def _outputs(self) -> tuple[int, ...]:
-        return known_sizes(self.windows.outputs)
+    def _outputs(self, sizes: Sizes) -> tuple[Index, ...]:
+        known = self.windows.outputs
+        return tuple(map(Index, known_sizes(known))) if None not in known else sizes.spatial("output")
 
-    @property
-    def _blocks_of_image(self) -> int:
-        *outer, last = self._outputs
-        return prod(outer) * ceil_div(last, self.along)
+    def _blocks(self, sizes: Sizes) -> tuple[Index, ...]:
+        """Those of an image along each dimension."""
+        *outer, last = self._outputs(sizes)
+        return *outer, ceildiv(last, self.along)
 
     @property
     def _grid(self) -> ThreadGrid:
         return ThreadGrid(ceil_div(self.windows.channels, self.together), WINDOW_THREADS, _NEIGHBOURS)
+
+
+@dataclass(frozen=True)
+class _Places:
+    """Where the elements of windows are in an image of these sizes, known or not."""
+
+    windows: Windows
+    along: int
+    extents: tuple[Index, ...]
+    outputs: tuple[Index, ...]
+
+    def place(self, dimension: int, window: Index, element: Index) -> tuple[Index, Condition]:
+        """Where the image has an element, from a window's first one on, and whether it does."""
+        extent, low = self.extents[dimension], self.windows.low[dimension]
+        position = window * self.windows.strides[dimension] + element - low
+        first, last = (0, self.windows.size[dimension] - 1) if element.known is None else (element.known,) * 2
+        begins, ends = first < low, self._ends_behind(dimension, last)
+        if begins and ends:
+            return position.maximum(0).minimum(extent - 1), position.within(extent)
+        if begins:
+            return position.maximum(0), position.at_least(0)
+        if ends:
+            return position.minimum(extent - 1), position.less_than(extent)
+        return position, Condition(True)
+
+    def _ends_behind(self, dimension: int, last: int) -> bool:
+        """Whether the last element of a thread's windows may be behind the image."""
+        extent, outputs = self.extents[dimension].known, self.outputs[dimension].known
+        if extent is None or outputs is None:
+            return self.windows.ends_behind(dimension, last)
+        most = outputs - (self.along if dimension == len(self.extents) - 1 else 1)
+        return most * self.windows.strides[dimension] + last - self.windows.low[dimension] >= extent

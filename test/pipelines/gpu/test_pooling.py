@@ -9,7 +9,8 @@ import numpy.typing as npt
 import pytest
 from convolution_program import compile_rewritten
 from iree import winograd
-from wide import sampled
+from pooling_program import maxima, program, summing
+from wide import sampled, wide_combinations
 
 Array = npt.NDArray[np.float32]
 
@@ -80,6 +81,9 @@ POOLINGS = [
     Pooling((7, 9), (1, 3), strides=(3, 1), low=(0, 2), high=(0, 1)),
 ]
 
+SIZES = [(2, 2), (3, 13), (17, 3), (11, 5), (31, 40)]
+"""Of images of any size."""
+
 
 @pytest.mark.parametrize("pooling", sampled(POOLINGS, POOLINGS[1:3]), ids=str)
 def test_agrees_with_its_definition(pooling: Pooling, gpu_target: str, gpu_device: str) -> None:
@@ -87,3 +91,40 @@ def test_agrees_with_its_definition(pooling: Pooling, gpu_target: str, gpu_devic
     image[0, 0, 0, 0], image[1, -1, -1, 1] = -np.inf, np.inf
     program = winograd.load(compile_rewritten(pooling.text, gpu_target), gpu_device)
     np.testing.assert_array_equal(program(image), pooling.pooled(image))
+
+
+@pytest.mark.parametrize(
+    ("batch", "channels", "pooling"),
+    [("?", 5, (3, 2, 1)), *wide_combinations([("1", 16, (5, 1, 2)), ("1", 8, (2, 2, 0))])],
+)
+def test_pools_images_of_any_size(
+    batch: str, channels: int, pooling: tuple[int, int, int], gpu_target: str, gpu_device: str
+) -> None:
+    text = program(batch, None, channels, *pooling)
+    compiled = winograd.compile(text, target=gpu_target, strict=True)
+    assert b"winograd_window_max_%dx%d_anyxanyx%d" % (*pooling[:1], *pooling[:1], channels) in compiled
+    run, random = winograd.load(compiled, gpu_device), np.random.default_rng(0)
+    for size in SIZES:
+        for images in {1, 1 if batch == "1" else 3}:
+            image = random.uniform(-1, 1, (images, *size, channels)).astype(np.float32)
+            np.testing.assert_array_equal(np.asarray(run(image)), maxima(image, *pooling))
+
+
+@pytest.mark.parametrize(
+    ("batch", "channels", "pooling"), [("?", 8, (3, 2, 1)), *wide_combinations([("1", 5, (2, 2, 0))])]
+)
+def test_sums_windows_of_any_size(
+    batch: str, channels: int, pooling: tuple[int, int, int], gpu_target: str, gpu_device: str
+) -> None:
+    compiled = winograd.compile(
+        summing(program(batch, None, channels, *pooling)), target=gpu_target, strict=True
+    )
+    assert b"winograd_window_sum" in compiled
+    run, random = winograd.load(compiled, gpu_device), np.random.default_rng(0)
+    window, stride, padding = pooling
+    for size in SIZES:
+        image = random.integers(-99, 100, (2 if batch == "?" else 1, *size, channels)).astype(np.float32)
+        padded = np.pad(image, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(padded, (window, window), axis=(1, 2))
+        expected = windows[:, ::stride, ::stride].sum(axis=(-2, -1)) / 2
+        np.testing.assert_array_equal(np.asarray(run(image)), expected)
