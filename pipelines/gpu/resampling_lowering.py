@@ -8,27 +8,32 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.kernels.resampling import RESAMPLING_THREADS, ResamplingKernel, TapTable
 from iree.winograd.pipelines.problems.tensor_operations import ResampledImage
 
 
-def resampling_kernel(operation: ResampledImage) -> ResamplingKernel:
+def _kernel(launcher: Launcher, operation: ResampledImage) -> ResamplingKernel:
     """The kernel of an operation."""
     axes = sorted(operation.resampling.axes.items())
     taps = tuple((dimension, axis.taps) for dimension, axis in axes)
-    return ResamplingKernel(tuple(ir.RankedTensorType(operation.result.type).shape), taps)
+    extents = tuple(ir.RankedTensorType(operation.result.type).shape)
+    source = ir.RankedTensorType(operation.resampling.source.type).element_type
+    elements = str(source), str(operation.half or source)
+    return ResamplingKernel(extents, taps, launcher.target.together(extents[-1], *elements))
 
 
 def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Value:
     """Emits the dispatch of an operation: its result, or the tensor that this is inserted into."""
-    kernel, source = resampling_kernel(operation), operation.resampling.source
-    operands = [(source, TensorArgument.of(source, kernel.reads_quads))]
+    kernel, source = _kernel(launcher, operation), operation.resampling.source
+    together = max(kernel.width, QUAD)
+    operands = [(source, replace(TensorArgument.of(source, kernel.reads_quads), together=together))]
     for _, axis in sorted(operation.resampling.axes.items()):
         table = TapTable(axis.taps)
         constant = resource_constant(table.of(axis), "taps")
         operands.append((constant, TensorArgument.of(constant, table.by_quads)))
     by_quads = kernel.width > 1
-    result, updated = TensorArgument.of(operation.result, by_quads), None
+    result, updated = replace(TensorArgument.of(operation.result, by_quads), together=together), None
     if operation.half is not None:
         result = replace(result, element=str(operation.half))
     if operation.destination is not None:

@@ -87,15 +87,18 @@ class _Taps:
 class ResamplingKernel:
     """Weighted sums of elements of an image, at positions and with weights that tables have.
 
-    A thread has a quad of one to four rows below each other: of channels where the last dimension is read as
-    it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole quads it
-    has one element of a row.
+    A thread has a quad, or octet, of one to four rows below each other: of channels where the last dimension
+    is read as it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole
+    quads it has one element of a row.
     """
 
     extents: tuple[int, ...]
     """Of the result, three or more."""
     taps: tuple[tuple[int, int], ...]
     """The dimensions that are resampled, in order, with the number of taps of each."""
+    together: int = QUAD
+    """Elements that a thread loads and stores at a time where rows are whole ones of so many, and neighbours
+    in the image: quads, or octets of half precision."""
 
     @property
     def name(self) -> str:
@@ -104,12 +107,13 @@ class ResamplingKernel:
     @property
     def width(self) -> int:
         """Elements that a thread stores at a time."""
-        return QUAD if self.extents[-1] % QUAD == 0 else 1
+        together = QUAD if self._gathers else self.together
+        return together if self.extents[-1] % together == 0 else 1
 
     @property
     def reads_quads(self) -> bool:
         """Whether the image is read by quads."""
-        return self.width == QUAD and not self._gathers
+        return self.width > 1 and not self._gathers
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of rows and pixels, and of what neighbouring threads take of one."""
@@ -170,13 +174,13 @@ class ResamplingKernel:
     @property
     def _outer(self) -> tuple[int, ...]:
         """The dimensions of blocks that workgroups are numbered by, and their threads in groups."""
-        return self._blocks[:-1] if self._gathers or self.width == QUAD else self._blocks[:-2]
+        return self._blocks[:-1] if self._gathers or self.width > 1 else self._blocks[:-2]
 
     @cached_property
     def _grid(self) -> ThreadGrid:
         if self._gathers:
             return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _COLUMN_NEIGHBOURS)
-        if self.width == QUAD:
+        if self.width > 1:
             return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _NEIGHBOURS)
         # Single elements of whole rows, so that warps read and write neighbours.
         return ThreadGrid(prod(self._blocks[-2:]), RESAMPLING_THREADS, RESAMPLING_THREADS)
@@ -207,7 +211,7 @@ class ResamplingKernel:
         by_tap = list(zip(*weights, strict=True))
         if self.width == 1:
             return _Taps(positions, [tap[0] for tap in by_tap])
-        spread = [quad_of(tap) if is_last else broadcast(tap[0], QUAD) for tap in by_tap]
+        spread = [quad_of(tap) if is_last else broadcast(tap[0], self.width) for tap in by_tap]
         return _Taps(positions, spread)
 
     def _blended(
@@ -225,7 +229,7 @@ class ResamplingKernel:
             if total is None:
                 total = arith.mulf(part, weight)
             else:
-                total = multiply_add(part, weight, total, fused=self.width == QUAD)
+                total = multiply_add(part, weight, total, fused=self.width > 1)
         assert total is not None
         return total
 
@@ -236,7 +240,7 @@ class ResamplingKernel:
         if self.width == 1:
             return image.load_scalar(image.offset([*begin, *last]))
         if not self._gathers:
-            return image.load(image.offset([*begin, *last]))
+            return image.load(image.offset([*begin, *last]), self.width)
         return quad_of([image.load_scalar(image.offset([*begin, each])) for each in last])
 
 

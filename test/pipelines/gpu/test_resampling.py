@@ -17,6 +17,7 @@ from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.resampling import Axis
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
+from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.kernels import resampling
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
@@ -173,9 +174,9 @@ def test_what_is_concatenated_is_written_to_its_place(
 class Enlarged(nn.Module):
     """An image of half precision that is enlarged between filters that read no channel but one."""
 
-    def __init__(self) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.first, self.last = (nn.Conv2d(8, 8, 1, bias=False) for _ in range(2))
+        self.first, self.last = (nn.Conv2d(channels, channels, 1, bias=False) for _ in range(2))
         for convolution in (self.first, self.last):
             nn.init.dirac_(convolution.weight)
 
@@ -184,23 +185,27 @@ class Enlarged(nn.Module):
         return result
 
 
-def test_images_of_half_precision_are_read_and_written_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("channels", "together"), [(8, OCTET), *wide_combinations([(12, QUAD)])])
+def test_images_of_half_precision_are_read_and_written_so(
+    channels: int, together: int, tmp_path: Path
+) -> None:
     """Through CUDA: the kernel's text is run here, by the tables of torch's convention on pixels."""
-    x = torch.randn((1, 8, 5, 6), generator=torch.Generator().manual_seed(0)).half()
+    x = torch.randn((1, channels, 5, 6), generator=torch.Generator().manual_seed(0)).half()
     flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
-    imported = iree.winograd.import_torch(Enlarged().half().eval(), x)
+    imported = iree.winograd.import_torch(Enlarged(channels).half().eval(), x)
     compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
     assert set(spilled_bytes(tmp_path, "sm_90a").values()) == {0}
     (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
-    kernel = resampling.ResamplingKernel((1, 8, 9, 8), ((1, 2), (2, 2)))
+    kernel = resampling.ResamplingKernel((1, 8, 9, channels), ((1, 2), (2, 2)), together=together)
     rows, columns = (resampling.TapTable(2).of(half_pixel_axis(*sizes)) for sizes in ((5, 8), (6, 9)))
     image = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
-    result = np.full((1, 8, 9, 8), np.nan, np.float16)
-    # A buffer is a part of a larger one: constants are in one, in which columns are looked up first.
+    result = np.full((1, 8, 9, channels), np.nan, np.float16)
+    # A buffer is a part of a larger one: constants are in one, in which columns are looked up first, and both
+    # before the image is read.
     body = text[text.index(f".entry {kernel.name}(") :].partition("\n}")[0]
-    (of_image,), of_tables, (of_result,) = (
+    (*of_tables, of_image), (of_result,) = (
         list(dict.fromkeys(int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)))
-        for access in (r"ld\.global\S*\.v4\.b16", r"ld\.global\S*\.v4\.b32", r"st\.global\S*")
+        for access in (r"ld\.global\S*\.v4\.b(?:16|32)", r"st\.global\S*")
     )
     constants = placed(dict(zip(of_tables, (columns, rows), strict=True)))
     buffers = [placed({of_image: image}), constants, placed({of_result: result})]
