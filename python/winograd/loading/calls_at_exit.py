@@ -1,14 +1,16 @@
-"""Calls of programs that other threads are in when the interpreter ends."""
+"""Calls of programs, and copies, that other threads are in when the interpreter ends."""
 
 from __future__ import annotations
 
 import atexit
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class RunningCalls:
-    """The calls of programs that run.
+    """The calls of programs that run, and copies to and from devices: all in which IREE lets go of Python's lock.
 
     Python ends a daemon thread that asks for its lock again after the end, which in the middle of a call of
     IREE's C++ is the end of the process with SIGABRT.
@@ -31,6 +33,15 @@ class RunningCalls:
     def end(self, call: object) -> None:
         """The call has returned."""
         self._running.discard(call)
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A call, for as long as the context lasts."""
+        call = self.begin()
+        try:
+            yield
+        finally:
+            self.end(call)
 
     def forget(self) -> None:
         """Of a forked process, which has none of the threads that are in calls."""

@@ -105,13 +105,14 @@ class Device:
 
     def copy_from_host(self, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime in memory of the device; `array` holds elements of `element_type`."""
-        return self.hal.allocator.allocate_buffer_copy(
-            memory_type=runtime.MemoryType.DEVICE_LOCAL,
-            allowed_usage=runtime.BufferUsage.DEFAULT,
-            device=self.hal,
-            buffer=array,
-            element_type=runtime.HalElementType(_number(array, element_type)),
-        )
+        with CALLS.one():
+            return self.hal.allocator.allocate_buffer_copy(
+                memory_type=runtime.MemoryType.DEVICE_LOCAL,
+                allowed_usage=runtime.BufferUsage.DEFAULT,
+                device=self.hal,
+                buffer=array,
+                element_type=runtime.HalElementType(_number(array, element_type)),
+            )
 
     def import_in_place(self, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime on the memory of a writable `array`, at whatever address.
@@ -143,15 +144,16 @@ class Device:
 
     def _copy(self, source: Any, target: Any) -> None:
         """Has one buffer of the runtime hold what another one of its size does."""
-        semaphore = self.hal.create_semaphore(0)
-        done = runtime.HalFence.create_at(semaphore, 1)
-        self.hal.queue_copy(
-            source,
-            target,
-            wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
-            signal_semaphores=done,
-        )
-        done.wait()
+        with CALLS.one():
+            semaphore = self.hal.create_semaphore(0)
+            done = runtime.HalFence.create_at(semaphore, 1)
+            self.hal.queue_copy(
+                source,
+                target,
+                wait_semaphores=runtime.HalFence.create_at(semaphore, 0),
+                signal_semaphores=done,
+            )
+            done.wait()
 
 
 def _number(array: npt.NDArray[Any], element_type: ElementType | None) -> int:

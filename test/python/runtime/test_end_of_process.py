@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from iree import winograd
 from iree.winograd.loading.runtime import load
 from iree.winograd.pipelines.problems.launches import CONSTANTS_FUNCTION
 from loaded_programs import compile_program
@@ -111,12 +112,19 @@ LAUNCHED_ENDINGS = {
 }
 
 
+_TYPE = "tensor<4x64xf32>"
+DOUBLING = f"""
+func.func @main(%x: {_TYPE}) -> {_TYPE} {{
+  %0 = arith.addf %x, %x : {_TYPE}
+  return %0 : {_TYPE}
+}}
+"""
+
+
 @pytest.fixture(scope="module")
 def doubling(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("program") / "doubling.vmfb"
-    type_ = "tensor<4x64xf32>"
-    text = f"func.func @main(%x: {type_}) -> {type_} {{\n  %0 = arith.addf %x, %x : {type_}\n"
-    path.write_bytes(compile_program(f"{text}  return %0 : {type_}\n}}\n"))
+    path.write_bytes(compile_program(DOUBLING))
     return path
 
 
@@ -133,6 +141,14 @@ def test_a_process_with_results_ends(doubling: Path, ending: str, device: str) -
     assert outcome.returncode == 0, outcome.stderr
     # What a thread that never ends holds is reported.
     assert ending == "a daemon" or outcome.stderr == ""
+
+
+def test_a_process_whose_thread_calls_a_gpu_ends(tmp_path: Path, gpu_target: str, gpu_device: str) -> None:
+    """Most of the time the thread waits for copies to and from the device."""
+    path = tmp_path / "doubling.vmfb"
+    winograd.compile(DOUBLING, target=gpu_target, enable_winograd=False, output=path)
+    outcome = ended(PREAMBLE + ENDINGS["a daemon"], str(path), gpu_device)
+    assert outcome.returncode == 0, outcome.stderr
 
 
 @pytest.mark.parametrize("ending", ["a global", *wide(list(LAUNCHED_ENDINGS)[1:])])
