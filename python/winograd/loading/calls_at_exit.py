@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 
 class RunningCalls:
-    """The calls of programs that run, and copies to and from devices: all in which IREE lets go of Python's lock.
+    """The calls of programs that run, and copies to and from devices, in which IREE lets go of Python's lock.
 
     Python ends a daemon thread that asks for its lock again after the end, which in the middle of a call of
     IREE's C++ is the end of the process with SIGABRT.
