@@ -7,6 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.work import BATCH
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
@@ -14,12 +15,15 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.kernels.column_softmax import COLUMN_THREADS, ColumnSoftmaxKernel
 from iree.winograd.pipelines.gpu.kernels.layer_norm import LayerNormKernel
 from iree.winograd.pipelines.gpu.kernels.rows import ROW_THREADS, SharedRows
+from iree.winograd.pipelines.gpu.kernels.short_rows import SHORT_ROW_THREADS, ShortRowSoftmaxKernel
 from iree.winograd.pipelines.gpu.kernels.softmax import SoftmaxKernel
 from iree.winograd.pipelines.problems.tensor_operations import ColumnSoftmax, RowNormalization, RowSoftmax
 
 
 def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -> ir.Value:
     """Emits the dispatch of an operation on rows."""
+    if isinstance(operation, RowSoftmax) and ShortRowSoftmaxKernel.suits(operation.length):
+        return _lowered_short(launcher, operation)
     kernel: SoftmaxKernel | LayerNormKernel
     half = operation.half
     if isinstance(operation, RowSoftmax):
@@ -52,6 +56,21 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
     result = replace(argument(like), element=F32.name if half is None else str(half))
     threads = WorkgroupThreads(ROW_THREADS)
     return launcher.launch(kernel, kernel.name, threads, operands, result, {BATCH: size_of(like, 0)})
+
+
+def _lowered_short(launcher: Launcher, operation: RowSoftmax) -> ir.Value:
+    source, length, half = operation.rows, operation.length, operation.half
+    batch, *inner = ir.RankedTensorType(source.type).shape
+    elements = prod(inner) * (1 if is_dynamic(batch) else batch)
+    argument = TensorArgument.of(source, by_quads=elements % QUAD == 0)
+    element = F32.name if half is None else str(half)
+    together = launcher.target.together(elements, argument.element, element) if argument.by_quads else 1
+    argument = replace(argument, together=max(together, QUAD))
+    by_instruction = half is not None and launcher.target.takes_ptx
+    kernel = ShortRowSoftmaxKernel(prod(inner) // length, length, operation.safe, by_instruction, together)
+    threads, sizes = WorkgroupThreads(SHORT_ROW_THREADS), {BATCH: size_of(source, 0)}
+    result = replace(argument, element=element)
+    return launcher.launch(kernel, kernel.name, threads, [(source, argument)], result, sizes)
 
 
 def _shared(launcher: Launcher, length: int, source: ir.Value, half: ir.Type | None) -> SharedRows:

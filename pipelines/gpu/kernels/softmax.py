@@ -55,18 +55,22 @@ class SoftmaxKernel:
         maximum = row.reduced(values, lowest, arith.maximumf, for_maximum)
         if self.safe:
             maximum = arith.maximumf(maximum, constant_like(maximum, lowest))
-        exponentials = [self._exponential(arith.subf(value, maximum)) for value in values]
+        exponentials = [
+            exponential(arith.subf(value, maximum), by_instruction=self.by_instruction) for value in values
+        ]
         total = row.reduced(exponentials, 0.0, arith.addf, for_sum)
         inverse = inverse_of_sum(total, safe=self.safe)
         row.store([arith.mulf(each, inverse) for each in exponentials], output)
 
-    def _exponential(self, difference: ir.Value) -> ir.Value:
-        if not self.by_instruction:
-            return math.exp(difference)
-        exponent = arith.mulf(difference, constant_like(difference, LOG2_E))
-        if self.shared.width == 1:
-            return power_of_two(exponent)
-        return quad_of([power_of_two(lane(exponent, i)) for i in range(self.shared.width)])
+
+def exponential(difference: ir.Value, *, by_instruction: bool) -> ir.Value:
+    """That of a scalar or vector, as `SoftmaxKernel` has it."""
+    if not by_instruction:
+        return math.exp(difference)
+    exponent = arith.mulf(difference, constant_like(difference, LOG2_E))
+    if not isinstance(exponent.type, ir.VectorType):
+        return power_of_two(exponent)
+    return quad_of([power_of_two(lane(exponent, i)) for i in range(exponent.type.shape[0])])
 
 
 def inverse_of_sum(total: ir.Value, *, safe: bool) -> ir.Value:

@@ -11,7 +11,7 @@ from iree.winograd.compiling.program import compile
 from orders import merged, rotated, windows
 from softmax_program import program
 from torch import nn
-from wide import wide
+from wide import wide, wide_combinations
 
 Array = npt.NDArray[np.float32]
 Exact = npt.NDArray[np.float64]
@@ -83,21 +83,23 @@ def test_rows_are_those_of_their_definition(shape: tuple[int, ...], gpu_target: 
         assert (np.abs(result - expected) <= bound).all()
 
 
-@pytest.mark.parametrize("safe", [False, *wide([True])])
+@pytest.mark.parametrize(
+    ("length", "safe"), [(33, False), (19, True), *wide_combinations([(33, True), (19, False)])]
+)
 def test_a_batch_known_at_run_time_and_rows_of_minus_infinity(
-    safe: bool, gpu_target: str, gpu_device: str
+    length: int, safe: bool, gpu_target: str, gpu_device: str
 ) -> None:
-    compiled = compile(program(("?", "3", "33"), safe=safe), target=gpu_target, strict=True)
+    compiled = compile(program(("?", "3", str(length)), safe=safe), target=gpu_target, strict=True)
     assert (b"winograd_safe_softmax" in bytes(compiled)) == safe
     loaded = iree.winograd.load(compiled, gpu_device)
-    for batch in (1, 4):
-        x = np.random.default_rng(batch).uniform(-5, 5, (batch, 3, 33)).astype(np.float32)
+    for batch in (1, 50):
+        x = np.random.default_rng(batch).uniform(-5, 5, (batch, 3, length)).astype(np.float32)
         x[0, 1] = -np.inf
         softmax = np.asarray(loaded(x))
         lost = softmax[0, 1]
         assert (lost == 0).all() if safe else np.isnan(lost).all()
         kept = [0, 2]
-        np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(33))
+        np.testing.assert_allclose(softmax[:, kept], exact_softmax(x[:, kept]), rtol=softmax_bound(length))
 
 
 class Classes(nn.Module):
