@@ -38,10 +38,19 @@ def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: boo
     )
 
 
-def channels_of(source: ChannelSlice, by_quads: bool) -> Operand:
-    """Channels of a channels-last image that is a convolution's input, or is pooled, where they lie."""
+def image_in_place(image: ir.Value, channels: int, *, by_quads: bool) -> Operand:
+    """An input N x H... x C of so many channels, which are read where they lie in a larger tensor."""
+    source = match_extract(image)
+    whole = ir.RankedTensorType(source.whole.type)
+    if source.whole != image and holds_channels(whole, source.first, channels):
+        return channels_of(source, by_quads)
+    return image, image_array(image, "input", by_quads, channels_first=False)
+
+
+def channels_of(source: ChannelSlice, by_quads: bool, of: str = "input") -> Operand:
+    """Channels of a channels-last `"input"` or `"output"`, where they lie."""
     whole = source.whole
-    argument = image_array(whole, "input", by_quads, channels_first=False)
+    argument = image_array(whole, of, by_quads, channels_first=False)
     rank = len(argument.extents)
     return whole, argument.part([0] * (rank - 1) + [source.first], [1] * rank)
 

@@ -62,6 +62,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
+from iree.winograd.pipelines.gpu.selection_lowering import lowered_selection
 from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
 from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
@@ -81,6 +82,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MaxPooling,
     MomentFactors,
     PartialMoments,
+    PixelSelection,
     Rearranged,
     ResampledImage,
     RowNormalization,
@@ -146,6 +148,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         InterleavedChannels: lambda launcher, each: InterleavingLowering.of(each).lower(launcher),
         MaxPooling: lowered_windows,
         WindowSums: lowered_windows,
+        PixelSelection: lowered_selection,
         ResampledImage: lowered_resampling,
         RowSoftmax: lowered_rows,
         ColumnSoftmax: lowered_columns,

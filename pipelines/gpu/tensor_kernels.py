@@ -141,6 +141,14 @@ def _misfit_of_windows(operation: WindowSums) -> Reason | None:
     return None
 
 
+def _misfit_of_selection(operation: PixelSelection) -> Reason | None:
+    if ir.RankedTensorType(operation.like.type).has_static_shape:
+        return "what is selected of images of known sizes is resampled"
+    if any(tap.weights is not None for taps in operation.taps for tap in taps):
+        return "IREE computes positions and weights in kernels of their own, which take longer than blending"
+    return None
+
+
 def _misfit_of_interleaving(operation: InterleavedChannels) -> Reason | None:
     kernel = InterleavingLowering.of(operation).kernel
     return None if kernel.fits else f"quads have no whole turns of {kernel.parts} parts"
@@ -328,7 +336,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         InterleavedChannels: _on_all_targets(_misfit_of_interleaving),
         MaxPooling: _misfit_of_maxima,
         WindowSums: _on_all_targets(_misfit_of_windows),
-        PixelSelection: lambda *_: "there is no kernel for selected pixels on GPUs",
+        PixelSelection: _on_all_targets(_misfit_of_selection),
         RowSums: _on_all_targets(_misfit_of_row_sums),
         RowSoftmax: _misfit_of_softmax,
         ColumnSoftmax: _on_all_targets(_misfit_of_columns),

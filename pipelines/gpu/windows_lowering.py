@@ -6,20 +6,17 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.pixel_function import PixelFunction
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import (
     Launcher,
     LaunchSizes,
-    Operand,
     TensorArgument,
     WorkgroupThreads,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.image_arguments import channels_of, image_array
-from iree.winograd.pipelines.gpu.in_place import holds_channels
+from iree.winograd.pipelines.gpu.image_arguments import image_in_place
 from iree.winograd.pipelines.gpu.kernels.max_pooling import MaxPoolingKernel
 from iree.winograd.pipelines.gpu.kernels.window_sums import WindowSumsKernel
 from iree.winograd.pipelines.gpu.kernels.windows import WINDOW_THREADS, WindowKernel
@@ -29,7 +26,8 @@ from iree.winograd.pipelines.problems.tensor_operations import MaxPooling, Windo
 def lowered_windows(launcher: Launcher, operation: MaxPooling | WindowSums) -> ir.Value:
     """Emits the dispatch of an operation: `N x OH... x C`."""
     windows, sizes = operation.windows, _sizes(operation)
-    read, image = _image(operation)
+    by_quads = windows.channels % QUAD == 0
+    read, image = image_in_place(operation.image, windows.channels, by_quads=by_quads)
     element = image.element if operation.half is None else str(operation.half)
     together = launcher.target.together(windows.channels, image.element, element)
     image = replace(image, together=together)
@@ -45,16 +43,6 @@ def lowered_windows(launcher: Launcher, operation: MaxPooling | WindowSums) -> i
     result = TensorArgument(extents, element, image.by_quads, dynamic, together=together)
     threads = WorkgroupThreads(WINDOW_THREADS)
     return launcher.launch(kernel, kernel.name, threads, [(read, image)], result, sizes)
-
-
-def _image(operation: MaxPooling | WindowSums) -> Operand:
-    """What is pooled, channels of a larger tensor where they lie."""
-    image, channels = operation.image, operation.windows.channels
-    by_quads, source = channels % QUAD == 0, match_extract(operation.image)
-    whole = ir.RankedTensorType(source.whole.type)
-    if source.whole != image and holds_channels(whole, source.first, channels):
-        return channels_of(source, by_quads)
-    return image, image_array(image, "input", by_quads, channels_first=False)
 
 
 def _sizes(operation: MaxPooling | WindowSums) -> LaunchSizes:

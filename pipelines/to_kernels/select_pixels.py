@@ -26,12 +26,13 @@ _READING = ("tensor.dim", "tensor.pad", InputTransformOp.OPERATION_NAME)
 
 @register_pass("winograd-select-pixels")
 class SelectPixels:
-    """Have kernels of this project resize images of unknown sizes, on CPUs.
+    """Have kernels of this project resize images of unknown sizes.
 
     Resizing of images whose sizes are known only at run time reads rows, and then columns, at positions that
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
-    channels-last images of f32. Where these are concatenated for convolutions it writes to their place.
+    channels-last images of f32. Where these are concatenated for convolutions it writes to their place. On
+    GPUs what is linear is left: IREE computes positions and weights in kernels of their own.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }

@@ -119,3 +119,37 @@ func.func @others(%x: tensor<1x?x4x8xf32>, %y: tensor<1x4x4x8xf32>, %positions: 
   } -> tensor<1x8x4x8xf32>
   return %a, %b, %d : tensor<1x?x4x8xf32>, tensor<1x?x4x8xf32>, tensor<1x8x4x8xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
+
+// GPUs have kernels of what is selected, but not of what is blended.
+// CHECK: stream.executable private @winograd_selectedxselectedx8
+// CHECK: vector<4xf32>
+// CHECK-LABEL: func.func @resized
+// CHECK: flow.dispatch @winograd_selectedxselectedx8
+func.func @resized(%x: tensor<1x?x?x8xf32>, %rows: tensor<?xi64>, %columns: tensor<?xi64>, %h: index, %w: index) -> tensor<1x?x?x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %width = tensor.dim %x, %c2 : tensor<1x?x?x8xf32>
+  %e = tensor.empty(%h, %width) : tensor<1x?x?x8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x?x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x?x8xf32>
+  %f = tensor.empty(%h, %w) : tensor<1x?x?x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (j)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%columns : tensor<?xi64>) outs(%f : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %j = arith.index_cast %in : i64 to index
+    %i = linalg.index 1 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %a[%c0, %i, %j, %c] : tensor<1x?x?x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x?x8xf32>
+  return %r : tensor<1x?x?x8xf32>
+}

@@ -62,6 +62,20 @@ class Decoder(nn.Module):
         return self.merge(torch.cat([skip, self.up(deep)], 1))
 
 
+class Enlarged(nn.Module):
+    """A level of a neck: an image is enlarged by its nearest pixels, and concatenated with a larger one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.large, self.small = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 12, 1)
+        self.last = nn.Conv2d(8 + 12, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        large = torch.relu(self.large(image))
+        small = torch.relu(self.small(torch.max_pool2d(large, 2)))
+        return self.last(torch.cat([nn.functional.interpolate(small, scale_factor=2.0), large], 1))
+
+
 class Branches(nn.Module):
     """Parts of convolutions, in quads of channels or not, and of what is pooled, resized and computed.
 
@@ -216,7 +230,10 @@ def test_parts_of_all_kinds_are_where_they_belong(
 
 @pytest.mark.parametrize(
     ("model", "multiple"),
-    [(Decoder(), 2), *wide_combinations([(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1)])],
+    [
+        (Decoder(), 2),
+        *wide_combinations([(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(), 2)]),
+    ],
 )
 def test_parts_of_any_size_are_where_they_belong(
     model: nn.Module, multiple: int, gpu_target: str, gpu_device: str
