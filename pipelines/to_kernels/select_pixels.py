@@ -67,7 +67,8 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
     by_dimension = tuple(taps.get(1 + d, ()) for d in range(result.type.rank - 2))
     selection = PixelSelection(resized.image, by_dimension, result)
     if backend.misfit(selection) is not None:
-        return []
+        # All of it is left, what it blends as well.
+        return resized.operations
     concatenation = _concatenation(result)
     if concatenation is None:
         with operation.location, ir.InsertionPoint(operation):
