@@ -8,12 +8,16 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, memref
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop, named
+from iree.winograd.pipelines.emission.buffer import Buffer, scratch
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.vectors import broadcast, for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
+
+_ROW_BYTES = 32 << 10
+"""Of a row that is blended of others: what stays in L1 beside what is written."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,10 @@ class _Place:
 
 @dataclass(frozen=True)
 class SelectionKernel:
-    """Sums of pixels whose positions and weights are in memory; a workgroup takes a row of them."""
+    """Sums of pixels whose positions and weights are in memory; a workgroup takes a row of them.
+
+    Rows whose pixels fill no vector are added once for all columns, where there is room for the sum.
+    """
 
     is_weighted: tuple[tuple[bool, ...], ...]
     """For each tap of each spatial dimension whether it has weights; of one without taps all is taken."""
@@ -60,15 +67,45 @@ class SelectionKernel:
         number, *row = unflatten(work.workgroup[0], [work.sizes.batch, *outer])
         with named("row"):
             rows = [_places(each, index, width) for each, index in zip(taps, row, strict=False)]
-        with loop(columns, name="column") as column:
-            with named("pixel"):
-                places = [*rows, _places(taps[-1], column, width)]
-                target = output.offset([number, *row, column, self.first_channel])
 
-            def copy(channel: Index, places: list[list[_Place]] = places, target: Index = target) -> None:
-                output.store(_blended(image, [number], places, channel, width), target + channel)
+        def emit_columns(source: Buffer, begin: list[Index], rows: list[list[_Place]]) -> None:
+            with loop(columns, name="column") as column:
+                with named("pixel"):
+                    places = [*rows, _places(taps[-1], column, width)]
+                    target = output.offset([number, *row, column, self.first_channel])
 
-            for_each_vector(self.channels, width, copy, "channel")
+                def store(channel: Index) -> None:
+                    output.store(_blended(source, begin, places, channel, width), target + channel)
+
+                for_each_vector(self.channels, width, store, "channel")
+
+        if not self._blends_rows_first:
+            emit_columns(image, [number], rows)
+            return
+        pixels = _ROW_BYTES // (F32.bytes * self.channels)
+        blended = scratch((pixels, self.channels), image.computed, "blended_row")
+        extent = work.sizes.spatial("input")[-1]
+
+        def emit_rows_first() -> None:
+            with loop(extent, name="source_column") as column:
+
+                def store(channel: Index) -> None:
+                    element = _blended(image, [number], [*rows, [_Place(column)]], channel, width)
+                    blended.store(element, blended.offset([column, channel]))
+
+                for_each_vector(self.channels, width, store, "channel")
+            emit_columns(blended, [], [])
+
+        when(extent.less_than(pixels + 1), emit_rows_first, lambda: emit_columns(image, [number], rows))
+
+    @property
+    def _blends_rows_first(self) -> bool:
+        """Whether columns are selected of what is blended of several rows, if these have room.
+
+        Pixels that fill vectors take as long as memory either way.
+        """
+        *outer, last = self.is_weighted
+        return bool(last) and any(map(any, outer)) and self.channels < self.target.vector_width
 
 
 def _places(taps: Sequence[tuple[Buffer, Buffer | None]], index: Index, width: int) -> list[_Place]:
