@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elements import constant_elements, holds_elements
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.evaluate import can_evaluate, evaluate_body
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal
@@ -83,7 +84,8 @@ def is_known_at_load(value: ir.Value) -> bool:
         return not _is_mutable_global(operation)
     if operation.name in _READ_IN_PLACE and len(operation.operands) == _READ_IN_PLACE[operation.name]:
         return is_known_at_load(operation.operands[0])
-    return is_constant(value)
+    is_half = operation.name == "arith.constant" and half_type(value) is not None
+    return is_half or is_constant(value)
 
 
 def constant_array(value: ir.Value) -> Array | None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, single_constant
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
+from iree.winograd.passes.match.matmul import matmuls
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.reductions import is_reducing
 from iree.winograd.passes.rewrite.widened_body import can_widen, widen_body
@@ -43,11 +46,12 @@ class WidenHalf:
     """Compute in f32 what a program states in half precision, rounded where it rounds.
 
     IREE 3.13 multiplies f16 and bf16 one by one on CPUs, 6 to 24 times as slowly as our kernels multiply f32,
-    and can't compile convolutions of bf16 for GPUs. So in a program with convolutions of such numbers f32
-    takes their place in all tensors between arguments and results. Products of two f16 or bf16 are exact in
-    f32. What an operation on elements gives is rounded to the program's type, once: a sigmoid is computed in
-    f32, as torch does. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default,
-    round each addition.
+    can't compile convolutions of bf16 for GPUs, nor some products of it for CPUs. So in a program with
+    convolutions of such numbers, or products of rows and constant matrices, as linear layers are, f32 takes
+    their place in all tensors between arguments and results. Products of two f16 or bf16 are exact in f32.
+    What an operation on elements gives is rounded to the program's type, once: a sigmoid is computed in f32,
+    as torch does. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default, round
+    each addition.
 
         %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<...xf16>, ...) outs(%zeros : tensor<...xf32>)
         %t = linalg.generic ins(%c : tensor<...xf32>) { arith.truncf }
@@ -63,7 +67,7 @@ class WidenHalf:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not any(map(has_half, convolutions(module))):
+        if not any(map(has_half, chain(convolutions(module), filter(_is_layer, matmuls(module))))):
             return
         if supported_backend(module) is None:
             return
@@ -143,6 +147,12 @@ class _Widening:
                 constant = single_constant(value)
                 self.singles[value] = converted(value, ir.F32Type.get()) if constant is None else constant
         return self.singles[value]
+
+
+def _is_layer(matmul: ir.Operation) -> bool:
+    """Whether there are kernels for the product in f32: of rows and a matrix of the model's."""
+    rows, matrix, _ = matmul.operands
+    return bool(rows.type.has_static_shape) and is_known_at_load(matrix)
 
 
 def _can_widen(operation: ir.Operation) -> bool:

@@ -40,6 +40,28 @@ def test_layers_are_rounded_once(names: tuple[str, ...], type_: torch.dtype) -> 
     expect_rounded_once(results_of(model, images), in_double(model, images), type_, SUM_ERRORS["cpu"])
 
 
+class _Mixer(torch.nn.Module):
+    """Products over channels and over tokens, as MLP-Mixer's, and no convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(32)
+        self.tokens = torch.nn.Sequential(torch.nn.Linear(49, 24), torch.nn.GELU(), torch.nn.Linear(24, 49))
+        self.channels = torch.nn.Sequential(torch.nn.Linear(32, 64), torch.nn.GELU(), torch.nn.Linear(64, 32))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = x + self.tokens(self.norm(x).transpose(1, 2)).transpose(1, 2)
+        return x + self.channels(self.norm(x))
+
+
+@pytest.mark.parametrize("type_", [TYPES[1], *wide(TYPES[:1])], ids=str)
+def test_linear_layers_alone(type_: torch.dtype) -> None:
+    """IREE doesn't compile all products of bf16 for CPUs."""
+    torch.manual_seed(0)
+    model = _Mixer().eval().to(type_)
+    expect_as_accurate_as_torch(model, model, torch.randn(2, 49, 32).to(type_), type_)
+
+
 class _Functions(torch.nn.Module):
     """Functions of the same elements, each of several operations."""
 

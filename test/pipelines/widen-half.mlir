@@ -184,3 +184,37 @@ func.func @rounded_constant(%x: tensor<1x10x10x8xf16>) -> tensor<1x8x8x4xf32> {
   %y = linalg.conv_2d_nhwc_hwcf ins(%s, %w : tensor<1x10x10x8xf16>, tensor<3x3x8x4xf16>) outs(%zeros : tensor<1x8x8x4xf32>) -> tensor<1x8x8x4xf32>
   return %y : tensor<1x8x8x4xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// Linear layers alone: products of rows and a matrix that is known when the program is loaded.
+// CHECK-LABEL: func.func @linear(
+// CHECK: %[[T:.*]] = linalg.transpose ins(%{{.*}} : tensor<4x8xf32>)
+// CHECK: linalg.matmul ins(%{{.*}}, %[[T]] : tensor<3x8xf32>, tensor<8x4xf32>)
+func.func @linear(%x: tensor<3x8xbf16>) -> tensor<3x4xf32> {
+  %w = arith.constant dense<1.5> : tensor<4x8xbf16>
+  %zero = arith.constant 0.0 : f32
+  %te = tensor.empty() : tensor<8x4xbf16>
+  %t = linalg.transpose ins(%w : tensor<4x8xbf16>) outs(%te : tensor<8x4xbf16>) permutation = [1, 0]
+  %e = tensor.empty() : tensor<3x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = linalg.matmul ins(%x, %t : tensor<3x8xbf16>, tensor<8x4xbf16>) outs(%zeros : tensor<3x4xf32>) -> tensor<3x4xf32>
+  return %y : tensor<3x4xf32>
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// A matrix or a number of rows that is known only when the program runs is IREE's.
+// CHECK-LABEL: func.func @unknown(
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<3x8xf16>, tensor<8x4xf16>)
+// CHECK: linalg.matmul ins(%{{.*}} : tensor<?x8xf16>, tensor<8x4xf16>)
+func.func @unknown(%x: tensor<3x8xf16>, %m: tensor<8x4xf16>, %rows: tensor<?x8xf16>, %sums: tensor<3x4xf32>, %others: tensor<?x4xf32>) -> (tensor<3x4xf32>, tensor<?x4xf32>) {
+  %w = arith.constant dense<1.5> : tensor<8x4xf16>
+  %y = linalg.matmul ins(%x, %m : tensor<3x8xf16>, tensor<8x4xf16>) outs(%sums : tensor<3x4xf32>) -> tensor<3x4xf32>
+  %z = linalg.matmul ins(%rows, %w : tensor<?x8xf16>, tensor<8x4xf16>) outs(%others : tensor<?x4xf32>) -> tensor<?x4xf32>
+  return %y, %z : tensor<3x4xf32>, tensor<?x4xf32>
+}
