@@ -6,18 +6,24 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearrangement
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.emission.element_function import VectorFunction
+from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.numbers import numbers_for
+from iree.winograd.pipelines.gpu.image_arguments import image_array
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
     ElementwiseKernel,
     SpreadOperand,
 )
+from iree.winograd.pipelines.gpu.kernels.gates import GATE_THREADS, GatesKernel
 from iree.winograd.pipelines.problems.tensor_operations import InsertedPart, Rearranged, SpreadElementwise
 
 
@@ -101,3 +107,52 @@ def _origin(part: Rearrangement) -> int | None:
     if origin is None or elements == part.places.elements:
         return None
     return None if origin % QUAD or elements % QUAD else origin
+
+
+def gates_misfit(operation: SpreadElementwise) -> Reason | None:
+    """Why no kernel computes an operation on an image of unknown sizes; None where one does."""
+    type_ = ir.RankedTensorType(operation.elementwise.result.type)
+    *outer, channels = type_.shape
+    if is_dynamic(channels) or channels % QUAD or not any(map(is_dynamic, outer[1:])):
+        return f"channels of {type_} are no quads of an image"
+    if type_.element_type != ir.F32Type.get() or any(
+        ir.RankedTensorType(each.value.type).element_type != type_.element_type for each in operation.operands
+    ):
+        return "images of half precision and of unknown sizes are IREE's"
+    kinds = [_is_image(each, type_) for each in operation.operands]
+    if None in kinds or True not in kinds:
+        return "what is spread over an image of unknown sizes is no vector of its channels"
+    return None
+
+
+def lowered_gates(launcher: Launcher, operation: SpreadElementwise) -> ir.Value:
+    """Emits the dispatch of an operation that `gates_misfit` takes."""
+    result = operation.elementwise.result
+    type_ = ir.RankedTensorType(result.type)
+    are_images = tuple(bool(_is_image(each, type_)) for each in operation.operands)
+    function = VectorFunction.of(operation.elementwise.body)
+    kernel = GatesKernel(type_.shape[-1], are_images, function, numbers_for(launcher.target))
+    operands = [
+        (
+            each.value,
+            image_array(each.value, "output", by_quads=True, channels_first=False)
+            if is_image
+            else TensorArgument.of(each.value, by_quads=True),
+        )
+        for each, is_image in zip(operation.operands, are_images, strict=True)
+    ]
+    image = operation.operands[are_images.index(True)].value
+    spatial = {Size("output", d): size_of(image, 1 + d) for d in range(type_.rank - 2)}
+    sizes = {BATCH: size_of(image, 0), **spatial}
+    written = image_array(result, "output", by_quads=True, channels_first=False)
+    return launcher.launch(kernel, kernel.name, WorkgroupThreads(GATE_THREADS), operands, written, sizes)
+
+
+def _is_image(operand: EpilogueOperand, result: ir.RankedTensorType) -> bool | None:
+    """Whether an operand has all elements of a result; false of a vector of channels, None of others."""
+    type_ = ir.RankedTensorType(operand.value.type)
+    if operand.indexing_map == ir.AffineMap.get_identity(result.rank):
+        return True
+    if not type_.has_static_shape or prod(type_.shape) != result.shape[-1]:
+        return None
+    return False if type_.rank and type_.shape[-1] == result.shape[-1] else None

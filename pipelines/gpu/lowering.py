@@ -19,7 +19,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 )
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering, lowered_gates
 from iree.winograd.pipelines.gpu.gated_lowering import GatedLowering
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
@@ -139,6 +139,10 @@ def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
 
 
 def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged | InsertedPart) -> ir.Value:
+    if isinstance(operation, SpreadElementwise):
+        result = ir.RankedTensorType(operation.elementwise.result.type)
+        if not result.has_static_shape:
+            return lowered_gates(launcher, operation)
     return ElementwiseLowering.of(operation).lower(launcher)
 
 

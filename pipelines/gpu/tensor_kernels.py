@@ -18,7 +18,7 @@ from iree.winograd.passes.match.rearrangement import match_rearrangement
 from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
+from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering, gates_misfit
 from iree.winograd.pipelines.gpu.gated_lowering import misfit_of_gated
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.in_place import holds_channels
@@ -259,7 +259,10 @@ def _misfit_of_product(operation: BatchedProduct) -> Reason | None:
 def _misfit_of_elementwise(operation: SpreadElementwise) -> Reason | None:
     type_ = ir.RankedTensorType(operation.elementwise.result.type)
     if not type_.has_static_shape:
-        return "IREE computes elementwise what has sizes that are known only at run time"
+        values = [each.value for each in operation.operands]
+        if (before := next(filter(None, map(_fused_before, values)), None)) is not None:
+            return f"IREE computes it with the {before.name} before it"
+        return gates_misfit(operation)
     lowering = ElementwiseLowering.of(operation)
     read = list(zip(lowering.values, lowering.kernel.operands, strict=True))
     images = [value for value, operand in read if operand.dimensions is None]

@@ -157,3 +157,42 @@ def test_group_normalization_ends_with_the_kernel(target: str) -> None:
     imported = iree.winograd.import_torch(nn.Sequential(*layers).eval(), torch.zeros(1, 4, 256, 256))
     program = bytes(compile(imported, target=target, strict=True))
     assert b"winograd_elementwise_1x256x256x64" in program
+
+
+class Gated(nn.Module):
+    """Squeeze and excitation: channels of an image are multiplied by functions of their means."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(4, 24, 3, padding=1), nn.Conv2d(24, 8, 1)
+        self.squeeze, self.excite = nn.Conv2d(24, 8, 1), nn.Conv2d(8, 24, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.first(image))
+        gates = self.excite(torch.relu(self.squeeze(features.mean((2, 3), keepdim=True))))
+        result: torch.Tensor = self.last(features * torch.sigmoid(gates))
+        return result
+
+
+def test_gates_images_of_any_size(gpu_target: str, gpu_device: str) -> None:
+    torch.manual_seed(0)
+    model = Gated().eval()
+    sizes = {2 + d: torch.export.Dim(f"size_{d}") for d in range(2)}
+    exported = torch.export.export(model, (torch.zeros(1, 4, 9, 8),), dynamic_shapes=(sizes,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), target=gpu_target, strict=True)
+    assert b"winograd_elementwise_anyx24" in compiled
+    program = iree.winograd.load(compiled, gpu_device)
+    images = [torch.randn(1, 4, *size) for size in [(9, 8), (1, 7), (13, 1), (31, 37)]]
+    results = [np.asarray(program(image.numpy())) for image in images]
+    model.double()
+    weights = [each.weight.abs().sum((1, 2, 3)).max().item() for each in (model.first, model.last)]
+    for image, result in zip(images, results, strict=True):
+        expected = model(image.double()).detach().numpy()
+        # A gate is below 1, and changes by a quarter of what its argument does. A mean's sums are of rows and
+        # of columns.
+        largest = (image.abs().max().item() * weights[0] + 1) * weights[1] + 1
+        roundings = sum(image.shape[2:]) + 4 * 9 + 2 * 24 + 8 + 16
+        excited = 1 + np.prod(
+            [each.weight.abs().sum((1, 2, 3)).max().item() for each in (model.squeeze, model.excite)]
+        )
+        assert np.abs(result - expected).max() <= UNIT_ROUNDOFF * roundings * largest * excited
