@@ -15,12 +15,13 @@ from iree.winograd.pipelines.problems.tensor_operations import ResampledImage
 
 def _kernel(launcher: Launcher, operation: ResampledImage) -> ResamplingKernel:
     """The kernel of an operation."""
-    axes = sorted(operation.resampling.axes.items())
-    taps = tuple((dimension, axis.taps) for dimension, axis in axes)
+    axes = operation.resampling.axes
+    taps = tuple((dimension, axis.taps) for dimension, axis in sorted(axes.items()))
     extents = tuple(ir.RankedTensorType(operation.result.type).shape)
-    source = ir.RankedTensorType(operation.resampling.source.type).element_type
-    elements = str(source), str(operation.half or source)
-    return ResamplingKernel(extents, taps, launcher.target.together(extents[-1], *elements))
+    source = ir.RankedTensorType(operation.resampling.source.type)
+    elements = str(source.element_type), str(operation.half or source.element_type)
+    kernel = ResamplingKernel(extents, taps, launcher.target.together(extents[-1], *elements))
+    return kernel.sharing_rows(axes, source.shape)
 
 
 def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Value:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, quad_of
 
+from .row_window import RowWindow
 from .transforms import ThreadGrid
 
 RESAMPLING_THREADS = 256
@@ -89,7 +90,8 @@ class ResamplingKernel:
 
     A thread has a quad, or octet, of one to four rows below each other: of channels where the last dimension
     is read as it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole
-    quads it has one element of a row.
+    quads it has one element of a row. Of sums of many elements, as cubic ones, it blends the other dimensions
+    of each row of the image once for all of its rows, if blocks of these read alike.
     """
 
     extents: tuple[int, ...]
@@ -99,6 +101,20 @@ class ResamplingKernel:
     together: int = QUAD
     """Elements that a thread loads and stores at a time where rows are whole ones of so many, and neighbours
     in the image: quads, or octets of half precision."""
+    window: RowWindow | None = None
+    """What the rows of a thread read, where these are blended once for all of them."""
+
+    def sharing_rows(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
+        """That of an image of the shape `source` by `axes`, with a window where it is of use."""
+        axis = axes.get(self._rows)
+        # Threads that have several rows by themselves read much of the same from their caches.
+        if axis is None or axis.taps == 1 or self._rows_together > 1:
+            return self
+        windows = (
+            RowWindow.of(axis, source[self._rows], rows)
+            for rows in range(min(_MOST_ROWS, self._most_rows), 1, -1)
+        )
+        return replace(self, window=next(filter(None, windows), None))
 
     @property
     def name(self) -> str:
@@ -135,9 +151,9 @@ class ResamplingKernel:
                 if dimension != self._rows
             }
             rows = [place[self._rows] + i for i in range(self.rows)]
-            along = [{**others, self._rows: self._taps(self._rows, row, tables)} for row in rows]
+            along = [self._taps(self._rows, row, tables) for row in rows]
             # All loads are before the first store, which they might depend on otherwise.
-            values = [self._blended(image, taps, len(self.extents) - 1, []) for taps in along]
+            values = self._values(image, others, along, place[self._rows])
             for row, value in zip(rows, values, strict=True):
                 offset = output.offset([*place[: self._rows], row, *place[self._rows + 1 :]])
                 if self.width == 1:
@@ -150,9 +166,19 @@ class ResamplingKernel:
     @property
     def rows(self) -> int:
         """Of a thread."""
-        together = max(1, min(_MOST_ROWS, MOST_TAPS // prod(count for _, count in self.taps)))
-        elements = prod(self.extents) // self.width
-        return max(1, min(together, elements // _MANY_THREADS, self.extents[self._rows]))
+        if self.window is not None:
+            return self.window.rows
+        return max(1, min(self._rows_together, self._most_rows))
+
+    @property
+    def _rows_together(self) -> int:
+        """Of which a thread loads all that they read before it stores one."""
+        return max(1, min(_MOST_ROWS, MOST_TAPS // prod(count for _, count in self.taps)))
+
+    @property
+    def _most_rows(self) -> int:
+        """With which there are as many threads as keep memory busy."""
+        return min(prod(self.extents) // self.width // _MANY_THREADS, self.extents[self._rows])
 
     @property
     def _gathers(self) -> bool:
@@ -214,6 +240,30 @@ class ResamplingKernel:
         spread = [quad_of(tap) if is_last else broadcast(tap[0], self.width) for tap in by_tap]
         return _Taps(positions, spread)
 
+    def _values(
+        self, image: GlobalBuffer, others: dict[int, _Taps], along: Sequence[_Taps], first: Index
+    ) -> list[ir.Value]:
+        """Those of a thread's rows, from `first` on, that read `along` in their dimension."""
+        last = len(self.extents) - 1
+        window = self.window
+        if window is None:
+            return [self._blended(image, {**others, self._rows: taps}, last, []) for taps in along]
+        block = first // window.rows
+        places = [_Taps([[window.row(block, number)]]) for number in range(window.height)]
+        read = [self._blended(image, {**others, self._rows: each}, last, []) for each in places]
+        values = []
+        for offset, taps in zip(window.offsets, along, strict=True):
+            assert taps.weights is not None
+            values.append(self._sum(read[offset : offset + window.taps], taps.weights))
+        return values
+
+    def _sum(self, parts: Sequence[ir.Value], weights: Sequence[ir.Value]) -> ir.Value:
+        """That of products."""
+        total = arith.mulf(parts[0], weights[0])
+        for part, weight in zip(parts[1:], weights[1:], strict=True):
+            total = multiply_add(part, weight, total, fused=self.width > 1)
+        return total
+
     def _blended(
         self, image: GlobalBuffer, taps: dict[int, _Taps], dimension: int, chosen: list[list[Index]]
     ) -> ir.Value:
@@ -223,15 +273,11 @@ class ResamplingKernel:
         of_dimension = taps[dimension]
         if of_dimension.weights is None:
             return self._blended(image, taps, dimension - 1, [of_dimension.positions[0], *chosen])
-        total: ir.Value | None = None
-        for position, weight in zip(of_dimension.positions, of_dimension.weights, strict=True):
-            part = self._blended(image, taps, dimension - 1, [position, *chosen])
-            if total is None:
-                total = arith.mulf(part, weight)
-            else:
-                total = multiply_add(part, weight, total, fused=self.width > 1)
-        assert total is not None
-        return total
+        parts = [
+            self._blended(image, taps, dimension - 1, [position, *chosen])
+            for position in of_dimension.positions
+        ]
+        return self._sum(parts, of_dimension.weights)
 
     def _loaded(self, image: GlobalBuffer, chosen: Sequence[Sequence[Index]]) -> ir.Value:
         """The element or the quad at a position, of which the last dimension's may be one for each lane."""

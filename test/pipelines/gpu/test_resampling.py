@@ -15,10 +15,12 @@ import pytest
 import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.kernels import resampling
+from iree.winograd.pipelines.gpu.kernels.row_window import RowWindow
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn
@@ -239,6 +241,32 @@ def half_pixel_axis(size: int, resized: int) -> Axis:
     share = position - first.astype(np.float32)
     indices = np.stack([first, np.minimum(first + 1, size - 1)])
     return Axis(indices, np.stack([1 - share, share]).astype(np.float32))
+
+
+def cubic_indices(size: int, resized: int) -> npt.NDArray[Any]:
+    """Those of the taps of a dimension that is resized by cubic polynomials, taps x resized."""
+    begins = np.floor((np.arange(resized) + 0.5) * size / resized - 0.5).astype(int) - 1
+    return np.clip(begins + np.arange(4)[:, None], 0, size - 1)
+
+
+@pytest.mark.parametrize(
+    ("size", "resized", "rows"), [(6, 12, 4), (6, 12, 2), (5, 15, 3), (8, 32, 4), (40, 20, 4)]
+)
+def test_a_window_has_the_rows_that_are_read(size: int, resized: int, rows: int) -> None:
+    indices = cubic_indices(size, resized)
+    window = RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), size, rows)
+    assert window is not None
+    for block in range(resized // rows):
+        read = [window.row(Index(block), number).known for number in range(window.height)]
+        for row, offset in enumerate(window.offsets):
+            assert read[offset : offset + 4] == list(indices[:, block * rows + row])
+
+
+def test_blocks_of_rows_that_read_differently_have_no_window() -> None:
+    indices = cubic_indices(10, 13)
+    assert RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 2) is None
+    indices = cubic_indices(10, 16)
+    assert RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 4) is None
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
