@@ -13,9 +13,10 @@ batch and type has its own process, on one of the `--gpus`. These compile side b
 host does nothing else but to time them, one at once on each GPU, which is kept busy before. Milliseconds
 are of a call that waits for its end, of one of several in a chain, and of its kernels, of which those
 that take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64
-on the same device. What our backend leaves to the fallback is listed. Networks whose library isn't
-installed fail by that alone; those that the output already has are skipped, so that a run can be
-continued.
+on the same device: the geometric mean of those of eight images, or of as many batches as have eight, since
+that of one image is chance in half precision. What our backend leaves to the fallback is listed. Networks
+whose library isn't installed fail by that alone; those that the output already has are skipped, so that a
+run can be continued.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import copy
 import fcntl
 import gc
 import math
+import statistics
 import tempfile
 import time
 import warnings
@@ -55,6 +57,8 @@ from benchmarks.torch_compile_zoo import largest_error
 if TYPE_CHECKING:
     import torch
 
+    from benchmarks.networks.network import Network
+
 TITLE = "gpu_networks"
 INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
 FEWER_GUARDS = f"{OURS}-fewer-guards"
@@ -69,6 +73,10 @@ _LONGEST = 12
 """Kernels of a tool that are listed."""
 _BUSY_SECONDS = 0.4
 """An idle GPU has a fifth of its clock rate."""
+_ERROR_IMAGES = 8
+"""Of which errors are taken."""
+_ERROR_SECONDS = 3.0
+"""After which no further images are computed in float64."""
 _MOST_MEMORY = 0.2
 """Of a GPU's, that a process may have from torch: cuDNN's search tries what takes most of what there is."""
 
@@ -117,6 +125,14 @@ def _tools(names: Sequence[str], type_: str) -> Mapping[str, _Tool]:
     """What networks of a type are measured by: of those of half precision without tools of another type."""
     tools = {name: _TOOLS[name] for name in names}
     return {name: each for name, each in tools.items() if type_ == "f32" or each.dtype is None}
+
+
+@dataclass(frozen=True)
+class _Sample:
+    """Inputs of a network, and what it gives for them in float64."""
+
+    inputs: Sequence[torch.Tensor]
+    exact: Any
 
 
 @dataclass
@@ -233,13 +249,12 @@ def _work(task: Task) -> None:
     allow_compilations(len(tools))
     network, type_ = {**NETWORKS, **PARTS}[task.network], getattr(torch, _TYPES[task.type])
     model = network.calibrated()
-    inputs = [_as_type(each.to(task.device), type_) for each in network.inputs(task.batch)]
     model = model.to(task.device, type_)
     row = _Row({"device": device_name(task.device), "torch": torch.__version__})
     _allow_tf32(False)
     with alone(task.folder, task.device):
-        exact = copy.deepcopy(model).double()(*(_as_type(each, torch.float64) for each in inputs))
-        row.facts["eager_error"] = largest_error([model(*inputs)], [exact])
+        samples = _samples(network, task.batch, model, task.device, type_)
+        row.facts |= {"eager_error": _error(model, samples), "error_samples": len(samples)}
         torch.cuda.empty_cache()
     row.tell()
     # What is compared with needs no search.
@@ -249,11 +264,14 @@ def _work(task: Task) -> None:
         record = row.tools[name] = {}
         begin = time.perf_counter()
         try:
-            run = _prepared(tool, model, inputs)
+            call, first = _prepared(tool, model), _taken(tool, samples[0].inputs)
             with _noted_warnings() as left:
-                result = run()
+                call(*first)
             record["seconds"] = time.perf_counter() - begin
-            record["error"] = largest_error([result], [exact])
+            record["error"] = _error(
+                lambda *inputs, tool=tool, call=call: call(*_taken(tool, inputs)), samples
+            )
+            run = partial(call, *first)
             for _ in range(_CALLS_TO_WARM):
                 run()
         except Exception as error:
@@ -263,7 +281,7 @@ def _work(task: Task) -> None:
             if name == OURS:
                 row.facts["left"] = left
         row.tell()
-    del exact
+    del samples
     _free(task.device)
     row.tell(is_done=True)
     for _ in questions():
@@ -280,23 +298,55 @@ def _free(device: str) -> None:
         torch.cuda.empty_cache()
 
 
-def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[[], Any]:
-    """A call of the model, compiled and on inputs, the first of which are images, as the tool takes them."""
+def _samples(
+    network: Network, batch: int, model: torch.nn.Module, device: str, type_: torch.dtype
+) -> list[_Sample]:
+    """Those of which errors are taken: as many as have enough images, unless these take long."""
     import torch
 
-    memory_format = torch.channels_last
-    dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
-    own = copy.deepcopy(model).to(dtype=dtype, memory_format=memory_format)
-    images, *conditions = [_as_type(each, dtype) for each in inputs]
-    images = images.contiguous(memory_format=memory_format)
-    compiled = torch.compile(own, **tool.options)
+    samples: list[_Sample] = []
+    exact, begin = copy.deepcopy(model).double(), time.perf_counter()
+    while len(samples) * batch < _ERROR_IMAGES and (
+        not samples or time.perf_counter() - begin < _ERROR_SECONDS
+    ):
+        inputs = [_as_type(each.to(device), type_) for each in network.inputs(batch)]
+        samples.append(_Sample(inputs, exact(*(_as_type(each, torch.float64) for each in inputs))))
+        waiting(device)()
+    return samples
 
-    def run() -> Any:
+
+def _error(call: Callable[..., Any], samples: Sequence[_Sample]) -> float:
+    """The geometric mean over samples of the error of what `call` gives."""
+    # A tool may leave a result where that of the next call will be.
+    return statistics.geometric_mean(
+        largest_error([call(*sample.inputs)], [sample.exact]) for sample in samples
+    )
+
+
+def _prepared(tool: _Tool, model: torch.nn.Module) -> Callable[..., Any]:
+    """The model as the tool compiles it, for inputs that it has `_taken`."""
+    import torch
+
+    own = copy.deepcopy(model)
+    if tool.dtype is not None:
+        own = own.to(getattr(torch, tool.dtype))
+    compiled = torch.compile(own.to(memory_format=torch.channels_last), **tool.options)
+
+    def call(*inputs: torch.Tensor) -> Any:
         # Torch compiles anew where this isn't what it was.
         _allow_tf32(tool.tf32)
-        return compiled(images, *conditions)
+        return compiled(*inputs)
 
-    return run
+    return call
+
+
+def _taken(tool: _Tool, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Inputs, the first of which are images, as the tool takes them."""
+    import torch
+
+    dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
+    images, *conditions = [_as_type(each, dtype) for each in inputs]
+    return [images.contiguous(memory_format=torch.channels_last), *conditions]
 
 
 def _as_type(tensor: torch.Tensor, type_: torch.dtype) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
@@ -238,7 +238,17 @@ def called_networks(files: Sequence[Any]) -> list[str]:
         if known := [value for value in values if value is not None]:
             least = f"{mean(known):.2f} in the geometric mean of {len(known)}, {min(known):.2f} at least"
             lines += ["", f"Over {name}: {least}."]
-    return lines
+    return [*lines, *_errors(rows)]
+
+
+def _errors(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How networks' errors compare with torch's in the same type."""
+    pairs = ((row.get("tools", {}).get("winograd", {}).get("error"), row.get("eager_error")) for row in rows)
+    ratios = [ours / theirs for ours, theirs in pairs if ours and theirs]
+    if not ratios:
+        return []
+    told = f"{mean(ratios):.2f} of torch's in the geometric mean of {len(ratios)}, {max(ratios):.2f} at most"
+    return ["", f"Errors: {told}."]
 
 
 def _is_single(row: Mapping[str, Any]) -> bool:
@@ -272,9 +282,8 @@ def half_networks(files: Sequence[Any]) -> list[str]:
     """Milliseconds of calls in f16 and bf16 beside Inductor's in the same type, ratios and errors."""
     heads = ("network", "type", "batch", "ours, ms", "Inductor", "its graphs", "over the better")
     rows, ratios = [], []
-    for row in (row for file in files for row in file["gpu_networks"].values()):
-        if _is_single(row):
-            continue
+    halves = [row for file in files for row in file["gpu_networks"].values() if not _is_single(row)]
+    for row in halves:
         tools, ratio = row.get("tools", {}), over_tf32(row)
         ratios += [] if ratio is None else [ratio]
         times = (tools.get(name, {}).get("milliseconds") for name in ("winograd", *_SAME_TYPE))
@@ -289,7 +298,8 @@ def half_networks(files: Sequence[Any]) -> list[str]:
             )
         )
     lines = table((*heads, "our error", "torch's"), sorted(rows))
-    return [*lines, "", f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}."]
+    told = f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}."
+    return [*lines, "", told, *_errors(halves)]
 
 
 def half_layers(files: Sequence[Any]) -> list[str]:

@@ -45,7 +45,8 @@ def test_the_table_compares_with_the_better_mode_of_inductor() -> None:
     )
     assert lines[3].startswith("| `lost` | 32 | failed | 8.00 |  |  |  |  | failed |")
     assert lines[4].startswith("| `ended` | 1 | failed |")
-    assert lines[-3] == "Over TF32: 1.50 in the geometric mean of 1, 1.50 at least."
+    assert lines[-5] == "Over TF32: 1.50 in the geometric mean of 1, 1.50 at least."
+    assert lines[-1] == "Errors: 0.50 of torch's in the geometric mean of 1, 0.50 at most."
 
 
 def test_the_table_of_guards_says_which_calls_take_little_more_than_their_kernels() -> None:
@@ -95,6 +96,7 @@ def test_what_is_told_of_a_network(
     torch.set_num_threads(threads)
     told = [json.loads(line[1:]) for line in capsys.readouterr().out.splitlines() if line.startswith("@")]
     compiled, timed = (each["row"] for each in told if each["is_done"])
+    assert compiled["error_samples"] * batch == gpu_networks._ERROR_IMAGES
     assert timed["left"] == [] == compiled["left"]
     assert all("milliseconds" not in each for each in compiled["tools"].values())
     found = timed["tools"]
@@ -103,13 +105,23 @@ def test_what_is_told_of_a_network(
     assert "unknown" in found["inductor-graphs"]["failure"]
 
 
+def test_an_error_is_the_mean_of_several_images() -> None:
+    """The result of a call may be gone with the next one."""
+    samples = [
+        gpu_networks._Sample([torch.full((2,), each)], torch.ones(2).double()) for each in (1.01, 1.0001)
+    ]
+    memory = torch.empty(2)
+    assert gpu_networks._error(memory.copy_, samples) == pytest.approx(1e-3, rel=1e-3)
+
+
 def test_half_precision_is_beside_the_same_type() -> None:
     fast = {**row("fast", 1, winograd=2.0, inductor=8.0, inductor_graphs=3.0), "type": "bf16"}
     lost = {**row("lost", 32, winograd=None, inductor=8.0), "type": "f16"}
     lines = half_networks([{gpu_networks.TITLE: {"a": fast, "b": lost}}])
     assert lines[2] == "| `fast` | bf16 | 1 | 2.00 | 8.00 | 3.00 | 1.50 | 1.0e-06 | 2.0e-06 |"
     assert lines[3] == "| `lost` | f16 | 32 |  | 8.00 |  |  |  | 2.0e-06 |"
-    assert lines[-1] == "The geometric mean of 1 ratios is 1.50."
+    assert lines[-3] == "The geometric mean of 1 ratios is 1.50."
+    assert lines[-1] == "Errors: 0.50 of torch's in the geometric mean of 1, 0.50 at most."
 
 
 def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
