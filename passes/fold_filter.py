@@ -11,6 +11,7 @@ from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.groups import merged
+from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -37,7 +38,8 @@ class FoldFilter:
     rounded once. The result is a resource, which takes alpha^D / kernel size times the memory of the filter.
     One tap for tiles of one output is as it was, in another shape: that is not copied. A filter that the op
     reads permuted or flipped is transformed as it reads it. One known only at run time keeps its op. Of one
-    filter that several convolutions transform alike there is one resource. Where all together would be larger
+    filter that several convolutions transform alike there is one resource. Those that a kernel transforms
+    in each call stay. Where all together would be larger
     than the filters by more than `most_growth` bytes, they stay, and the module says so: they are transformed
     when the program is loaded.
 
@@ -59,7 +61,7 @@ class FoldFilter:
         check_options(self)
 
     def run(self, module: ir.Operation) -> None:
-        filters = list(transforms(module, ops.FilterTransformOp))
+        filters = [each for each in transforms(module, ops.FilterTransformOp) if not _is_taken(each)]
         if self.most_growth is not None and (growth := _growth(filters)) > self.most_growth:
             module.attributes[AT_LOAD_ATTRIBUTE] = ir.UnitAttr.get(module.context)
             message = f"filters are transformed when the program is loaded: they grow by {growth >> 20} MiB"
@@ -68,6 +70,12 @@ class FoldFilter:
         constants = SharedConstants()
         rewrite_each("filter transform", filters, partial(_fold, constants))
         rewrite_each("convolution", list(convolutions(module)), partial(_fold_layout, constants))
+
+
+def _is_taken(transform: ops.FilterTransformOp) -> bool:
+    """Whether kernels take the filter as it is."""
+    uses = list(transform.result.uses)
+    return bool(uses) and all(TAKES_FILTER_ATTRIBUTE_NAME in use.owner.attributes for use in uses)
 
 
 def _growth(filters: Iterable[ops.FilterTransformOp]) -> int:

@@ -18,11 +18,14 @@ SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
 """How the target's kernels work through the algorithm; a convolution hands it to the product it becomes."""
 KEEPS_FILTER_ATTRIBUTE_NAME = "winograd.keeps_filter"
 """On what has a schedule that rounds filters, by which its own isn't: scaled, it would be."""
+TAKES_FILTER_ATTRIBUTE_NAME = "winograd.takes_filter"
+"""On what has a schedule whose kernel transforms filters in each call: they stay as they are until then."""
 
 _HANDED_OVER = (
     SCHEDULE_ATTRIBUTE_NAME,
     ORIGIN_ATTRIBUTE_NAME,
     KEEPS_FILTER_ATTRIBUTE_NAME,
+    TAKES_FILTER_ATTRIBUTE_NAME,
     EXPECTED_SIZE_ATTRIBUTE_NAME,
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.infrastructure.algorithm import SCHEDULE_ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.algorithm import SCHEDULE_ATTRIBUTE_NAME, TAKES_FILTER_ATTRIBUTE_NAME
 from iree.winograd.pipelines.problems.schedule import Schedule
 
 from .module_backend import backends
@@ -65,6 +65,13 @@ def set_schedule(operation: ir.Operation, schedule: Schedule) -> None:
             for name, value in schedule_record(schedule).items()
         }
     )
+    note_filters(operation, schedule)
+
+
+def note_filters(operation: ir.Operation, schedule: Schedule) -> None:
+    """Have the filters of what has `schedule` stay as they are, if its kernel transforms them."""
+    if schedule.transforms_filters:
+        operation.attributes[TAKES_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
 
 def schedule_of(operation: ir.Operation) -> Schedule | None:

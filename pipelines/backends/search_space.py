@@ -79,6 +79,9 @@ class SearchSpace(Hashable, Protocol):
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """What `shape` takes beyond the prediction where a batch's images come from beyond the caches."""
 
+    def least_filter_bytes(self, shape: ConvolutionShape) -> int:
+        """What `stored_filter_bytes` are at least, by any schedule."""
+
     @property
     def filter_byte_price(self) -> float:
         """Seconds that a layer may take longer for each byte that its filters take less, by default."""

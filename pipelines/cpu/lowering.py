@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.ops import FilterTransformOp
 from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
@@ -23,6 +24,7 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import (
     kernel_for,
     weight_gradient_kernel,
 )
+from iree.winograd.pipelines.cpu.kernels.packed_taps import pack_taps
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.tensor_kernels import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -117,6 +119,9 @@ class CpuLowering:
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
+        if schedule.transforms_filters and _program_filters(group) is None:
+            # What is known when a program is loaded lies as it lies.
+            shape = replace(shape, runtime_filter=True)
         kernel = kernel_for(shape, self.target, schedule)
         source = group.source
         if (stage := KernelKind.of(kernel).input_stage(kernel)) is not None:
@@ -260,12 +265,28 @@ class CpuLowering:
 
     def _filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> tuple[ir.Value, FilterLayout | None]:
         """The filters as the kernel reads them: packed, or in a layout of the program's."""
-        if not KernelKind.of(kernel).transforms_filters(kernel):
+        if not kernel.schedule.transforms_filters:
             return self._packed_filters(kernel, group), None
         transform = group.filter_transform
         if transform is None:
             raise ValueError("its filters aren't those of winograd.filter_transform")
+        packed = self._packed_taps(kernel, group, transform)
+        if packed is not None:
+            return packed, None
         return transform.filter, FilterLayout(transform.permutation, transform.flipped)
+
+    def _packed_taps(
+        self, kernel: CpuKernel, group: ConvolutionGroup, transform: FilterTransformOp
+    ) -> ir.Value | None:
+        """The taps of constant filters, None for others."""
+        blocks = kernel.blocks
+
+        def compute() -> Array | None:
+            taps = _program_filters(group)
+            return None if taps is None else pack_taps(taps, kernel.shape, kernel.blocks)
+
+        how = blocks, tuple(transform.permutation), transform.flipped
+        return self._constants.computed(transform.filter, how, "winograd_packed_taps", compute)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
         packed = self._constants.computed(
@@ -352,8 +373,14 @@ def _direct_filters(group: ConvolutionGroup) -> Array | None:
     transform = group.filter_transform
     if transform is None:
         return constant_array(group.transformed_filter)
-    weights = filter_array(transform)
+    weights = _program_filters(group)
     return None if weights is None else filter_transform(weights, transform.decomposition, transform.groups)
+
+
+def _program_filters(group: ConvolutionGroup) -> Array | None:
+    """R... x C/g x K, where they are constants that the program transforms."""
+    transform = group.filter_transform
+    return None if transform is None else filter_array(transform)
 
 
 def _as_value(size: int | ir.Value) -> ir.Value:

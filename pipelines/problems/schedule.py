@@ -43,6 +43,11 @@ class Schedule:
         return self
 
     @property
+    def transforms_filters(self) -> bool:
+        """Whether the kernel takes filters as they are, and transforms them itself in each call."""
+        return False
+
+    @property
     def matrix_products(self) -> int:
         """Products of half precision on matrix units for each of single precision: three of numbers that are
         split into two, one of rounded ones; zero where there are none."""

@@ -11,6 +11,7 @@ from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 Shape = TypeVar("Shape", bound="ConvolutionShape")
 
@@ -141,6 +142,16 @@ class ConvolutionShape(ConvolutionProblem):
         """The transformed filters."""
         elements = self.transform_size * self.reduction * self.output_channels
         return self.element_types.domain_bytes * elements
+
+    @property
+    def tap_bytes(self) -> int:
+        """The filters as they are, by which a kernel of `domain_bytes` transforms them in each call."""
+        elements = prod(self.kernel_size) * self.group_inputs * self.output_channels
+        return self.element_types.domain_bytes * elements
+
+    def stored_filter_bytes(self, schedule: Schedule) -> int:
+        """What the kernel of a schedule reads of filters: transformed ones, or as they are."""
+        return self.tap_bytes if schedule.transforms_filters else self.filter_bytes
 
     @property
     def is_of_single_pixels(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import TYPE_CHECKING
 
-from iree.winograd.passes.match.constants import uniform_constant
+from iree.winograd.passes.match.constants import is_constant, uniform_constant
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import is_padded_with_infinity
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
@@ -76,6 +76,11 @@ class Chooser:
         given = given_error(precision, self.max_relative_error)
         asked = error_limit(problem, self.space, given, self.output_tile)
         candidates = self._candidates(problem, asked, ignore, precision)
+        if not problem.runtime_filter and not is_constant(layer.operation.operands[1]):
+            # What is known when a program is loaded isn't packed beforehand.
+            candidates = tuple(
+                each for each in candidates if not each.implementation.schedule.transforms_filters
+            )
         if self.space.iree_code.fails_on_uniform_filters and _has_uniform_tap(layer, problem):
             candidates = tuple(each for each in candidates if not each.implementation.is_left_to_iree)
         if all(candidate.implementation.is_left_to_iree for candidate in candidates):
@@ -267,7 +272,8 @@ def _apart_from_sums(candidates: list[Candidate]) -> list[Candidate]:
 
 
 def _filter_bytes(problem: ConvolutionProblem, candidate: Candidate) -> int:
-    return convolution_shape(problem, candidate.implementation.algorithm).filter_bytes
+    implementation = candidate.implementation
+    return convolution_shape(problem, implementation.algorithm).stored_filter_bytes(implementation.schedule)
 
 
 def _why_single(precision: Precision, candidates: tuple[Candidate, ...], limit: float | None) -> str:

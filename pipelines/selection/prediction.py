@@ -77,16 +77,18 @@ def predict_fastest(
     algorithms = list(predicted_algorithms(problem, output_tile))
     shapes = {each: convolution_shape(problem, each) for each in algorithms}
     least = {each: space.least_seconds(shape) for each, shape in shapes.items()}
-    price = {each: byte_price * shape.filter_bytes for each, shape in shapes.items()}
+    price = {each: byte_price * space.least_filter_bytes(shape) for each, shape in shapes.items()}
     found: dict[Algorithm, list[Candidate]] = {}
     enough = enough_spent = inf
     for algorithm in sorted(algorithms, key=least.__getitem__):
         if least[algorithm] > enough and least[algorithm] + price[algorithm] >= enough_spent:
             continue
         found[algorithm] = _candidates(problem, space, algorithm)
-        accurate = next((each.predicted_seconds for each in found[algorithm] if each.keeps(limit)), inf)
-        enough = min(enough, (1 + tolerance) * accurate)
-        enough_spent = min(enough_spent, accurate + price[algorithm])
+        for each in found[algorithm]:
+            if each.keeps(limit):
+                stored = shapes[algorithm].stored_filter_bytes(each.implementation.schedule)
+                enough = min(enough, (1 + tolerance) * each.predicted_seconds)
+                enough_spent = min(enough_spent, each.predicted_seconds + byte_price * stored)
     ours = [each for algorithm in algorithms for each in found.get(algorithm, ())]
     return (*ours, *_iree_candidates(problem, space))
 
@@ -177,7 +179,10 @@ def assigned_schedule(
     def error(schedule: Schedule) -> float:
         return algorithm_error(shape, algorithm, schedule)
 
-    schedules = space.default_schedules(shape)
+    # Filters that are constant are transformed by then.
+    schedules = [
+        each for each in space.default_schedules(shape) if shape.runtime_filter or not each.transforms_filters
+    ]
     accurate = (each for each in schedules if limit is None or error(each) <= limit)
     return next(accurate, None) or min(schedules, key=error)
 
@@ -278,7 +283,7 @@ def algorithm_error(
         matrix_products,
         schedule is not None and schedule.joins_sums,
         None if rounded is None else _OPERAND_TYPES[rounded],
-        not problem.runtime_filter,
+        not (problem.runtime_filter or (schedule is not None and schedule.transforms_filters)),
         schedule is not None and _keeps_operands(problem, algorithm, schedule),
         None if left_out is None else _OPERAND_TYPES[left_out],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from iree.winograd.passes.infrastructure.registry import PassError, register_pas
 from iree.winograd.passes.infrastructure.remarks import remark_analysis, remark_missed
 from iree.winograd.passes.infrastructure.unit import Unit, set_origin
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.backends.schedules import set_schedule
+from iree.winograd.pipelines.backends.schedules import note_filters, schedule_of, set_schedule
 from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
@@ -116,6 +116,10 @@ class SelectAlgorithm:
 
     def _select(self, layer: Layer, chooser: Chooser) -> None:
         if ATTRIBUTE_NAME in layer.operation.attributes:
+            # The lowering says what is wrong with a schedule that is none.
+            with suppress(ValueError):
+                if (annotated := schedule_of(layer.operation)) is not None:
+                    note_filters(layer.operation, annotated)
             return
 
         def ignore(measurements: str) -> None:

@@ -157,3 +157,17 @@ func.func @computed() -> (tensor<4x22000x1xf32>, tensor<4x22000x1xf32>) {
   %v = "winograd.filter_transform"(%g) {decomposition = #f2, groups = 1 : i64} : (tensor<3x22000x1xf32>) -> tensor<4x22000x1xf32>
   return %u, %v : tensor<4x22000x1xf32>, tensor<4x22000x1xf32>
 }
+
+// -----
+
+#f2 = {dilation = array<i64: 1>, kernel_size = array<i64: 3>, output_tile = array<i64: 2>, part_size = array<i64: 3>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
+
+// A filter that a kernel transforms in each call stays.
+// CHECK-LABEL: @taken
+// CHECK: "winograd.filter_transform"
+func.func @taken(%v: tensor<4x5x8xf32>, %zeros: tensor<4x5x16xf32>) -> tensor<4x5x16xf32> {
+  %w = arith.constant dense<8.0> : tensor<3x8x16xf32>
+  %u = "winograd.filter_transform"(%w) {decomposition = #f2, groups = 1 : i64} : (tensor<3x8x16xf32>) -> tensor<4x8x16xf32>
+  %m = linalg.batch_matmul {winograd.takes_filter} ins(%v, %u : tensor<4x5x8xf32>, tensor<4x8x16xf32>) outs(%zeros : tensor<4x5x16xf32>) -> tensor<4x5x16xf32>
+  return %m : tensor<4x5x16xf32>
+}

@@ -64,6 +64,7 @@ from .rates import (
     UNHIDDEN_FRACTION,
 )
 from .representative import representative
+from .tile_schedules import may_transform_filters
 from .transform_cost import filter_vector_seconds, transform_seconds
 from .workers import Workers, complete
 
@@ -133,7 +134,10 @@ def winograd_seconds(
             * shape.element_types.domain_bytes
             * (prod(shape.kernel_size) * shape.group_inputs * channel_blocks * schedule.channel_block)
         )
-        stages["filters"] = read / (workers.memory_bandwidth / workers.count)
+        reading = read / (workers.memory_bandwidth / workers.count)
+        # Packed ones are fetched while those before are multiplied by.
+        hidden = 0.0 if shape.runtime_filter else (1 - UNHIDDEN_FRACTION) * min(products, reading)
+        stages["filters"] = reading - hidden
         stages[FILTER_TRANSFORM_STAGE] = transforming
     if schedule.input_block is None:
         stages["input"] = workers.load * schedule.tile_block * input_cycles * cycle
@@ -186,6 +190,8 @@ def least_seconds(shape: ConvolutionShape, target: CpuTarget, machine: CpuMachin
     if not shape.runtime_filter:
         bandwidth = min(threads * machine.memory_bandwidth, machine.shared_memory_bandwidth)
         read = filter_bytes * shape.tile_products * shape.output_channels
+        if may_transform_filters(shape, target):
+            read = min(read, shape.tap_bytes)
         filters = read / (MEMORY_FILTERS * bandwidth)
     unhidden = filters - (1 - UNHIDDEN_FRACTION) * min(products / most_threads, filters)
     return (divided + unhidden + machine.dispatch_seconds) * EXACTNESS

@@ -49,10 +49,31 @@ def fastest_by_kernel(
     return tuple(sorted(fitting, key=lambda each: (_rounds(each, shape), seconds(each))))
 
 
+@cache
+def transforming_filters(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> tuple[CpuSchedule, ...]:
+    """The fastest schedule by which constant filters are transformed in each call, if there is one."""
+    last = shape.channels_last
+    found = [
+        each
+        for kind in suited_schedules(shape, target)
+        for each in KERNEL_CHOICES[kind].transforming_filters(shape, target, machine, threads)
+        if misfit(each, last, target) is None
+    ]
+
+    def seconds(schedule: CpuSchedule) -> float:
+        return sum(stage_seconds(shape, schedule, target, machine, threads).values())
+
+    return (min(found, key=seconds),) if found else ()
+
+
 def default_schedules(
     shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> tuple[CpuSchedule, ...]:
     """The fastest of all kernels, the same with shorter sums where these round less, and what rounds factors.
+
+    Where filters are large and tiles few, one that transforms filters in each call is there as well.
 
     Where the fastest multiplies halves as they are, one that multiplies f32 is there as well.
 
@@ -63,7 +84,8 @@ def default_schedules(
     shorter = KERNEL_CHOICES[type(default)].with_shorter_sums(default)
     rounding = [each for each in others if _rounds(each, shape)]
     single = [each for each in others if each.product_type == "f32"] if default.product_type != "f32" else []
-    return (default, *([] if shorter is None else [shorter]), *single[:1], *rounding)
+    taking = transforming_filters(shape, target, machine, threads)
+    return (default, *([] if shorter is None else [shorter]), *single[:1], *taking, *rounding)
 
 
 def _rounds(schedule: CpuSchedule, shape: ConvolutionShape) -> bool:

@@ -38,7 +38,7 @@ from .matrix_unit_cost import matrix_unit_seconds
 from .matrix_unit_schedules import matrix_unit_schedules
 from .representative import representative
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
-from .tile_schedules import tile_schedules
+from .tile_schedules import filter_schedules, tile_schedules
 from .transform_cost import filter_transform_seconds
 from .weight_gradient_schedules import weight_gradient_schedules
 
@@ -53,6 +53,11 @@ StageSeconds = Mapping[str, float]
 
 def _as_it_is(schedule: Any, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine) -> Any:
     return schedule
+
+
+def _none_transforming(*conditions: Any) -> tuple[()]:
+    """Its filters aren't transformed."""
+    return ()
 
 
 def _none_shorter(schedule: Any) -> None:
@@ -71,6 +76,10 @@ class KernelChoice:
     """Of each stage, for a shape of known sizes."""
     completed: Callable[[Any, ConvolutionShape, CpuTarget, CpuMachine], Any] = _as_it_is
     """The fastest as predicted, with what isn't predicted."""
+    transforming_filters: Callable[[Any, CpuTarget, CpuMachine, int], Iterable[CpuSchedule]] = (
+        _none_transforming
+    )
+    """Those that transform constant filters in each call. There may be none."""
     with_shorter_sums: Callable[[Any], CpuSchedule | None] = _none_shorter
     """A schedule that takes longer, and rounds less; None where there is none."""
 
@@ -186,6 +195,7 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
             winograd_schedules,
             _of_convolution(winograd_seconds, lambda schedule: schedule.filter_block is None),
             _fetching_images,
+            filter_schedules,
             _with_shorter_sums,
         ),
         DirectSchedule: KernelChoice(direct_defaults, direct_schedules, _of_convolution(direct_seconds)),

@@ -16,11 +16,12 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import least_seconds
-from .default_schedule import default_schedules, fastest_by_kernel
+from .default_schedule import default_schedules, fastest_by_kernel, transforming_filters
 from .iree_cost import iree_matmul_seconds
 from .kernel_choices import KERNEL_CHOICES, stage_seconds
 from .rates import BUSY_READING, FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
+from .tile_schedules import may_transform_filters
 from .workers import Workers
 
 
@@ -102,6 +103,7 @@ class CpuSearchSpace:
         except ValueError:
             return
         yield from defaults
+        yield from transforming_filters(shape, self.target, self.machine, self.threads)
         for default in defaults:
             space = KERNEL_CHOICES[type(default)].space(shape, self.target, self.threads, default)
             yield from (schedule for schedule in space if schedule != default)
@@ -124,6 +126,10 @@ class CpuSearchSpace:
         if moved <= NEAR_IMAGES_L2_CACHES * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
+
+    def least_filter_bytes(self, shape: ConvolutionShape) -> int:
+        """Those of filters as they are, where a kernel may transform them."""
+        return shape.tap_bytes if may_transform_filters(shape, self.target) else shape.filter_bytes
 
     @property
     def filter_byte_price(self) -> float:

@@ -27,6 +27,11 @@ MAX_FILTER_BLOCK = 64
 """Input channels whose filters a workgroup transforms at a time."""
 MAX_FILTERED_TILE_BLOCK = 128
 """Tiles of such a workgroup: another one transforms the same filters."""
+MAX_FILTERED_TILES = 16
+"""Tiles for which constant filters are transformed in each call: with 8 or 10 it is faster than reading, with
+20 the reading is hidden."""
+FILTERED_L2_CACHES = 2
+"""How many times as large as L2 they are, as they are, at least: others are read faster."""
 TOTALLED_BLOCK = 16
 """Channels of a reduction block that is added to a total in registers."""
 SHORT_BLOCK = 48
@@ -50,6 +55,28 @@ def tile_schedules(
     return _divided(_tiled(shape), target, machine, threads)
 
 
+def may_transform_filters(shape: ConvolutionShape, target: CpuTarget) -> bool:
+    """Whether workgroups may transform constant filters: large ones of few tiles."""
+    return (
+        shape.tiles is not None
+        and not shape.unknown_sizes
+        and not shape.runtime_filter
+        and shape.decomposition.view_count == 1
+        and shape.tiles <= MAX_FILTERED_TILES
+        and shape.filter_bytes > shape.tap_bytes > FILTERED_L2_CACHES * target.l2_bytes
+    )
+
+
+def filter_schedules(
+    shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
+) -> tuple[WinogradSchedule, ...]:
+    """Those by which they do."""
+    if not may_transform_filters(shape, target):
+        return ()
+    tiled = _tiled(shape)._replace(transforms_filters=True, packs_taps=True)
+    return tuple(each for each in _divided(tiled, target, machine, threads) if each.transforms_filters)
+
+
 class _Tiled(NamedTuple):
     """What the division of a convolution's tiles depends on: F(4x6) and F(6x4) are divided alike."""
 
@@ -69,6 +96,8 @@ class _Tiled(NamedTuple):
     """Of channels, in a workgroup's memory."""
     transforms_filters: bool
     """Whether workgroups may."""
+    packs_taps: bool
+    """Whether these filters are constants."""
     row_tiles: int
     """Of a channels-first output, where neighbours in a row share cache lines of each channel; else 1."""
 
@@ -96,6 +125,7 @@ def _tiled(shape: ConvolutionShape) -> _Tiled:
         accumulator_bytes=shape.element_types.accumulator_bytes,
         waiting_vectors=waiting_vectors(shape),
         transforms_filters=shape.runtime_filter and shape.decomposition.view_count == 1,
+        packs_taps=False,
         row_tiles=shape.tiles_per_image[-1] if shape.output_channels_first else 1,
     )
 
@@ -313,6 +343,10 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
         if most > 0:
             for count in workgroups:
                 yield _Division(most, vectors, 1, count, input_block, block)
+        row = input_row + shape.transform_size * vectors * width
+        if shape.packs_taps and tiles <= (available - shape.transform_size * panel_row) // row:
+            for count in workgroups:
+                yield _Division(tiles, vectors, 1, count, None, block)
 
 
 def _whole_rows(shape: _Tiled, shares: set[int], most: int) -> set[int]:

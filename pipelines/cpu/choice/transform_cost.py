@@ -39,11 +39,14 @@ def filter_transform_seconds(
 
 
 def filter_vector_seconds(shape: ConvolutionShape, lanes: int, machine: CpuMachine) -> float:
-    """Of the transform of filters by a vector of output channels and one input channel of a view."""
+    """Of the transform of filters by a vector of output channels and one input channel of a view.
+
+    Constant ones are packed by vectors.
+    """
     decomposition = shape.decomposition
     operations = nested_operations([each.filter for each in decomposition.transforms])
-    taps = prod(decomposition.part_size)
-    cycles = INPUT_OPERATION_CYCLES * operations + ELEMENT_CYCLES * (shape.transform_size + taps * lanes)
+    loads = prod(decomposition.part_size) * (lanes if shape.runtime_filter else 1)
+    cycles = INPUT_OPERATION_CYCLES * operations + ELEMENT_CYCLES * (shape.transform_size + loads)
     return cycles / machine.clock
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Rows
 from iree.winograd.pipelines.cpu.processor.registers import emit_free_registers
@@ -14,6 +16,34 @@ from iree.winograd.pipelines.emission.control_flow import loop, named
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 
 from .reduction_runs import ReductionRuns
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Elements of `buffer` from `first` on, so many for each input channel."""
+
+    buffer: Buffer
+    first: Index
+    of_channel: int
+
+    def emit(self, channel: Index) -> None:
+        """Fetches those of a channel to L2."""
+        for lane in range(0, self.of_channel, CACHE_LINE_FLOATS):
+            self.buffer.prefetch(self.first + (channel * self.of_channel + lane), to_l2=True)
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """`count` elements of `buffer` from `first` on, which all products together fetch."""
+
+    buffer: Buffer
+    first: Index
+    count: int
+
+    def part(self, number: Index, parts: int, channels: int) -> Ahead:
+        """One of so many parts, each of which multiplies `channels`."""
+        of_channel = ceil_div(self.count, parts * channels)
+        return Ahead(self.buffer, self.first + number * (channels * of_channel), of_channel)
 
 
 def emit_products(
@@ -29,6 +59,7 @@ def emit_products(
     target: CpuTarget,
     tile_count: IndexLike,
     in_cache: bool = False,
+    fetched: Fetched | None = None,
     beside: Callable[[Index], None] | None = None,
 ) -> None:
     """products[a, t, k] = sum over c of tiles[first_tile + t, a, first_column + c] * filters[block, a, c, k].
@@ -36,9 +67,9 @@ def emit_products(
     `tiles` is tile_block x A x (groups * reduction, padded), `filters` is blocks x A x reduction x
     channel_block and `products` is A x tile_block x channel_block. Of the tiles only `tile_count` are
     multiplied, and a register block's that are beside them. `runs` are the columns c of an element, among
-    those of the reduction. Filters that are `in_cache` are some of the channels: they aren't fetched ahead,
-    and their products are added to those of others. `beside` emits what else is done for each element of a
-    tile.
+    those of the reduction. Filters that are `in_cache` are some of the channels: not these are fetched ahead,
+    but what is `fetched`, and their products are added to those of others. `beside` emits what else is done
+    for each element of a tile.
     """
     product = schedule.product
     with loop(tiles.extents[1], name="a") as a:
@@ -52,13 +83,24 @@ def emit_products(
                 product_offset = products.offset([a, t, 0])
 
             panel_origin = filters.offset([filter_block, a, 0, 0])
-            filters_ahead = 0 if in_cache else product.filters_ahead(schedule.tile_block // product.rows)
-            ahead = panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
+            register_blocks = schedule.tile_block // product.rows
+            if in_cache:
+                step, steps = (
+                    a * register_blocks + t // product.rows,
+                    products.known_extents[0] * register_blocks,
+                )
+                ahead = None if fetched is None else fetched.part(step, steps, summed.multiple)
+            else:
+                filters_ahead = product.filters_ahead(register_blocks)
+                first_ahead = (
+                    panel_origin + (product.channels + t // product.rows * filters_ahead) * reduction
+                )
+                ahead = Ahead(filters, first_ahead, filters_ahead)
 
             def sums_of_block(first: Index, extent: Index) -> list[ir.Value]:
                 def prefetch(c: Index) -> None:
-                    for lane in range(0, filters_ahead, CACHE_LINE_FLOATS):
-                        filters.prefetch(ahead + ((first + c) * filters_ahead + lane), to_l2=True)
+                    if ahead is not None:
+                        ahead.emit(first + c)
 
                 rows = Rows(tiles, tile_offset + first, tiles.stride(0))
                 panel = Panel(filters, panel_origin + first * product.channels)

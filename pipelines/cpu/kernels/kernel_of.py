@@ -109,8 +109,6 @@ class KernelKind:
     """Of a kernel of this kind: itself, where another one transforms its image."""
     transform_stages: Callable[[Any], TransformStages | None] = _none
     """The same of one of gradients. Where there are none, workgroups compute parts of a gradient, or all."""
-    transforms_filters: Callable[[Any], bool] = lambda kernel: False
-    """Whether workgroups of a kernel read filters as the program has them."""
     pack_filters: Callable[[Any, Array], Array] = pack_filters
     """Transformed filters as a kernel reads them."""
     packs_beforehand: bool = False
@@ -274,7 +272,6 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
             winograd_misfit,
             _winograd,
             input_stage=lambda kernel: None if kernel.schedule.input_block is None else kernel,
-            transforms_filters=lambda kernel: kernel.schedule.filter_block is not None,
         ),
         DirectSchedule: KernelKind(_is_dense, direct_misfit, _direct),
         MatrixUnitSchedule: KernelKind(_suits_matrix_unit, matrix_unit_misfit, _matrix_unit),

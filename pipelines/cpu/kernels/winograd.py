@@ -3,7 +3,7 @@ another."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 
@@ -29,7 +29,8 @@ from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .gemm import emit_products
+from .gemm import Fetched, emit_products
+from .packed_taps import packed_taps_layout, packed_taps_shape
 from .reduction_runs import ReductionRuns, reduction_runs
 
 
@@ -40,7 +41,7 @@ class WinogradKernel:
     Fused, a workgroup transforms the tiles of its block into memory of its own, multiplies and transforms
     back, all within L2. Or the input transform is a dispatch of its own. Where blocks are fewer than there
     may be threads, several workgroups share a block and divide the output channels among them. Filters that
-    are known only at run time may be transformed by the workgroup, a block of channels at a time.
+    are not transformed beforehand are by the workgroup, a block of channels at a time.
     """
 
     shape: ConvolutionShape
@@ -54,9 +55,19 @@ class WinogradKernel:
 
     @property
     def packed_filter_shape(self) -> tuple[int, ...]:
-        """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters."""
+        """channel blocks x A x reduction x channel_block: the order in which the kernel reads the filters.
+
+        Or `packed_taps_shape`, where it transforms those of the program's constants.
+        """
+        if self.packs_taps:
+            return packed_taps_shape(self.shape, self.blocks)
         panel = self.schedule.product.panel_shape(self.shape.reduction)
         return (self.blocks.count, self.shape.transform_size, *panel)
+
+    @property
+    def packs_taps(self) -> bool:
+        """Whether workgroups transform filters that are packed while compiling."""
+        return self.schedule.transforms_filters and not self.shape.runtime_filter
 
     @property
     def filter_part(self) -> int:
@@ -132,7 +143,7 @@ class WinogradKernel:
         """Emits the work of one workgroup at the insertion point.
 
         `source` is N x H... x C, or `transformed_shape` after a separate input transform; `filters` is
-        `packed_filter_shape`, or as `layout` says where the schedule has the workgroup transform them;
+        `packed_filter_shape`, or as `layout` says where the workgroup transforms those of a call;
         `output` is N x OH... x K. Images may be channels first, as the shape says.
         """
         schedule = self.schedule
@@ -176,7 +187,7 @@ class WinogradKernel:
                     if self._fetches_tiles:
                         when(is_last, lambda: input_transform.emit_fetch(following.tile(row)))
 
-            if layout is not None:
+            if schedule.filter_block is not None:
                 self._multiply_by_blocks(
                     transformed, filters, layout, products, first_row, block, tiles.count
                 )
@@ -200,7 +211,7 @@ class WinogradKernel:
         self,
         transformed: Buffer,
         filters: Buffer,
-        layout: FilterLayout,
+        layout: FilterLayout | None,
         products: Buffer,
         first_row: Index,
         block: Index,
@@ -208,21 +219,45 @@ class WinogradKernel:
     ) -> None:
         """Transforms filters of a block of output channels, some input channels at a time, and multiplies."""
         shape, schedule = self.shape, self.schedule
-        assert schedule.filter_block is not None
-        channels_at_a_time = ReductionRuns.whole(schedule.filter_block)
+        filter_block = schedule.filter_block
+        assert filter_block is not None
+        channels_at_a_time = ReductionRuns.whole(filter_block)
         # A row more: those of different elements aren't a power of two apart.
-        panel_shape = (1, shape.transform_size, schedule.filter_block + 1, schedule.channel_block)
+        panel_shape = (1, shape.transform_size, filter_block + 1, schedule.channel_block)
         panel = scratch(panel_shape, filters.computed, "transformed_filters")
+        first_channel, is_packed = self.blocks.first(block), layout is None
+        if layout is None:
+            layout, first_channel = packed_taps_layout(shape), Index(0)
+            filters = replace(filters, extents=filters.extents[1:], origin=filters.offset([block]))
+
+        def following(first: Index) -> Fetched | None:
+            """The taps that are transformed next, after the last ones those of the next output channels."""
+            if not is_packed:
+                return None
+            of_channel = filters.known_stride(0)
+            after = filters.offset([first + filter_block])
+            return Fetched(filters, after, filter_block * of_channel)
+
         transform = FilterTransform(shape, self.target, layout, schedule.vector_width, exact=False)
         clear_elements(products, Index(0), Index(prod(products.extents)), schedule.vector_width)
-        with loop(shape.group_inputs, schedule.filter_block, "filter_block") as first:
+        with loop(shape.group_inputs, filter_block, "filter_block") as first:
 
-            def transform_vectors(k: Index) -> None:
-                with loop(panel_shape[2] - 1, name="c") as c:
-                    channels = first + c, self.blocks.first(block) + k
-                    transform.emit(0, channels, filters, panel, panel.offset([0, 0, c, k]))
+            def transform_vector(c: Index, k: Index, first: Index = first) -> None:
+                channels = first + c, first_channel + k
+                transform.emit(0, channels, filters, panel, panel.offset([0, 0, c, k]))
 
-            for_each_vector(schedule.channel_block, schedule.vector_width, transform_vectors, "k")
+            def transform_channels(k: Index) -> None:
+                with loop(filter_block, name="c") as c:
+                    transform_vector(c, k)
+
+            if is_packed:
+                # In the order in which they lie in memory.
+                with loop(filter_block, name="c") as c:
+                    for_each_vector(
+                        schedule.channel_block, schedule.vector_width, partial(transform_vector, c), "k"
+                    )
+            else:
+                for_each_vector(schedule.channel_block, schedule.vector_width, transform_channels, "k")
             emit_products(
                 transformed,
                 panel,
@@ -235,6 +270,7 @@ class WinogradKernel:
                 target=self.target,
                 tile_count=tile_count,
                 in_cache=True,
+                fetched=following(first),
             )
 
     def _transform_input(

@@ -224,8 +224,8 @@ def _winograd_misfit(schedule: WinogradSchedule, shape: ConvolutionShape, target
     if schedule.input_block is not None and (shape.batch is None or shape.unknown_sizes):
         return "a separate input transform needs sizes known at compile time"
     if schedule.filter_block is not None:
-        if not shape.runtime_filter or shape.decomposition.view_count > 1:
-            return "filters that are constant, or of several views, are transformed beforehand"
+        if shape.decomposition.view_count > 1:
+            return "filters of several views are transformed beforehand"
         if shape.group_inputs % schedule.filter_block:
             return f"filter_block {schedule.filter_block} must divide {shape.group_inputs} input channels"
     return _memory_misfit(workgroup_bytes(schedule, shape, target), target)

@@ -148,6 +148,10 @@ class GpuSearchSpace:
         """Nothing: predictions count bytes from memory, where images are."""
         return 0.0
 
+    def least_filter_bytes(self, shape: ConvolutionShape) -> int:
+        """What is stored isn't distinguished: a byte has no price there."""
+        return shape.filter_bytes
+
     @property
     def filter_byte_price(self) -> float:
         """None: a GPU's memory is read by its own program."""

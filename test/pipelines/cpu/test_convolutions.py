@@ -128,7 +128,12 @@ def test_workgroups_transform_filters_by_blocks_of_channels(target: str) -> None
     program = Program((13, 9), 18, 20, (3, 3), (4, 4), (3, 3), batch=2, low=(1, 1), high=(1, 1))
     schedules = BY_BLOCKS, replace(BY_BLOCKS, input_block=None, sum_registers=2, reduction_block=6)
     check_together(
-        [replace(program, constant_filter=False, schedule=schedule) for schedule in schedules], target=target
+        [
+            replace(program, constant_filter=is_constant, schedule=schedule)
+            for schedule in schedules
+            for is_constant in (False, True)
+        ],
+        target=target,
     )
 
 
@@ -166,7 +171,8 @@ def test_a_separate_input_transform_of_blocks_that_divide_the_tiles() -> None:
 @pytest.mark.wide
 def test_workgroups_transform_filters_of_groups() -> None:
     program = Program((9, 9), 24, 40, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1), groups=2)
-    replace(program, constant_filter=False, schedule=BY_BLOCKS).check(device="local-task")
+    for is_constant in (False, True):
+        replace(program, constant_filter=is_constant, schedule=BY_BLOCKS).check(device="local-task")
 
 
 @pytest.mark.wide

@@ -10,7 +10,7 @@ from iree.winograd.pipelines.selection.candidates import convolution_shape
 from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
-from iree.winograd.pipelines.selection.prediction import error_limit
+from iree.winograd.pipelines.selection.prediction import error_limit, implementation_error
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 
 PRICES = (0.0, 20.0, 100.0, 1e3, 1e6)
@@ -34,14 +34,25 @@ func.func @layers(
 """
 
 
-def decisions(price: float | None, *, keeps_all: bool = True) -> list[Decision]:
+AT_LOAD = """
+util.global private @w : tensor<3x3x512x512xf32>
+func.func @layer(%a: tensor<1x9x9x512xf32>, %y: tensor<1x7x7x512xf32>) {
+  %w = util.global.load immutable @w : tensor<3x3x512x512xf32>
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%a, %w : tensor<1x9x9x512xf32>, tensor<3x3x512x512xf32>)
+    outs(%y : tensor<1x7x7x512xf32>) -> tensor<1x7x7x512xf32>
+  return
+}
+"""
+
+
+def decisions(price: float | None, *, keeps_all: bool = True, program: str = LAYERS) -> list[Decision]:
     context, found = ir.Context(), list[Decision]()
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
-        module = ir.Module.parse(LAYERS)
+        module = ir.Module.parse(program)
         select = SelectAlgorithm(filter_memory_price=price, observe=found.append, keeps_all=keeps_all)
         select.run(module.operation)
-    assert len(found) == LAYERS.count("linalg.conv")
+    assert len(found) == program.count("linalg.conv")
     return found
 
 
@@ -52,7 +63,9 @@ def chosen(decision: Decision) -> Candidate:
 
 def filter_bytes(decision: Decision) -> int:
     assert decision.problem is not None
-    return convolution_shape(decision.problem, chosen(decision).implementation.algorithm).filter_bytes
+    implementation = chosen(decision).implementation
+    shape = convolution_shape(decision.problem, implementation.algorithm)
+    return shape.stored_filter_bytes(implementation.schedule)
 
 
 def test_filters_shrink_with_the_price_and_are_worth_the_time() -> None:
@@ -108,3 +121,27 @@ def test_images_of_unknown_sizes_cost_no_memory_by_default() -> None:
 def test_what_is_no_price(price: float) -> None:
     with pytest.raises(ValueError, match="filter_memory_price"):
         WinogradOptions(filter_memory_price=price)
+
+
+def test_large_filters_of_few_tiles_may_be_stored_as_they_are() -> None:
+    few_tiles, *others = decisions(None)
+    assert few_tiles.problem is not None
+    taking = [each for each in few_tiles.candidates if each.implementation.schedule.transforms_filters]
+    assert taking
+    for each in taking:
+        shape = convolution_shape(few_tiles.problem, each.implementation.algorithm)
+        stored = shape.stored_filter_bytes(each.implementation.schedule)
+        assert stored == 4 * 3 * 3 * 512 * 512 < shape.filter_bytes
+        # They are transformed in f32.
+        alike = replace(few_tiles.problem, runtime_filter=True)
+        assert each.predicted_error == implementation_error(alike, each.implementation)
+    for decision in others:
+        assert not any(each.implementation.schedule.transforms_filters for each in decision.candidates)
+
+
+def test_filters_that_are_known_when_a_program_is_loaded_are_transformed_then() -> None:
+    """They can't be packed beforehand."""
+    decision = decisions(None, program=AT_LOAD)[0]
+    assert decision.chosen is not None
+    assert decision.candidates
+    assert not any(each.implementation.schedule.transforms_filters for each in decision.candidates)
