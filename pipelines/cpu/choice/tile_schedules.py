@@ -27,9 +27,9 @@ MAX_FILTER_BLOCK = 64
 """Input channels whose filters a workgroup transforms at a time."""
 MAX_FILTERED_TILE_BLOCK = 128
 """Tiles of such a workgroup: another one transforms the same filters."""
-MAX_FILTERED_TILES = 16
-"""Tiles for which constant filters are transformed in each call: with 8 or 10 it is faster than reading, with
-20 the reading is hidden."""
+FILTERED_TILES = range(10, 17)
+"""Tiles for which constant filters are transformed in each call: fewer multiply each too seldom, and with 20
+their reading is hidden."""
 FILTERED_L2_CACHES = 2
 """How many times as large as L2 they are, as they are, at least: others are read faster."""
 TOTALLED_BLOCK = 16
@@ -62,7 +62,7 @@ def may_transform_filters(shape: ConvolutionShape, target: CpuTarget) -> bool:
         and not shape.unknown_sizes
         and not shape.runtime_filter
         and shape.decomposition.view_count == 1
-        and shape.tiles <= MAX_FILTERED_TILES
+        and shape.tiles in FILTERED_TILES
         and shape.filter_bytes > shape.tap_bytes > FILTERED_L2_CACHES * target.l2_bytes
     )
 
