@@ -17,7 +17,7 @@ from hypothesis import settings
 from iree import runtime
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
-from wide import half_of_sweeps
+from wide import other_parts_of_sweeps
 
 from benchmarks.amd.radv import MESA
 
@@ -46,9 +46,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "them: cortex-a72, cortex-a76, apple-m1, neoverse-v1",
     )
     parser.addoption(
-        "--half-of-sweeps",
+        "--part-of-sweeps",
         metavar="COMMIT",
-        help="leave out half of each test's wide parameters, which half by this text: as commits follow each "
+        help="leave out two thirds of each test's wide parameters, which by this text: as commits follow each "
         "other, all get their turn",
     )
 
@@ -173,9 +173,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     markers = [marker for marker, lacks in lacking.items() if lacks]
     left_out = {item for item in items if any(map(item.get_closest_marker, markers))}
-    commit = config.getoption("--half-of-sweeps")
+    commit = config.getoption("--part-of-sweeps")
     if commit is not None:
-        left_out |= half_of_sweeps([item for item in items if item not in left_out], commit)
+        left_out |= other_parts_of_sweeps([item for item in items if item not in left_out], commit)
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
+from math import ceil
 from typing import Any
 
 import pytest
+
+PARTS = 3
+"""Of a sweep, of which CI runs one for each commit."""
 
 
 def wide(values: Iterable[Any]) -> list[Any]:
@@ -41,8 +45,8 @@ def _parts(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
     return [values[start : start + size] for start in range(0, len(values), size)]
 
 
-def half_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item]:
-    """Half of the wide parameters of each test, rounded down: a test that has one is never left out."""
+def other_parts_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item]:
+    """All wide parameters of each test but one in `PARTS`, rounded up: a test that has one is never left out."""
     sweeps = defaultdict(list)
     for item in items:
         if item.get_closest_marker("wide") is not None:
@@ -50,4 +54,4 @@ def half_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item
     for sweep in sweeps.values():
         # Neighbours often share a parameter: neither every other one nor those of one end.
         sweep.sort(key=lambda item: sha256(f"{commit} {item.nodeid}".encode()).digest())
-    return {item for sweep in sweeps.values() for item in sweep[: len(sweep) // 2]}
+    return {item for sweep in sweeps.values() for item in sweep[ceil(len(sweep) / PARTS) :]}
