@@ -48,7 +48,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part-of-sweeps",
         metavar="COMMIT",
-        help="leave out two thirds of each test's wide parameters, which by this text: as commits follow each "
+        help="leave out two thirds of each test's wide parameters, by this text: as commits follow each "
         "other, all get their turn",
     )
 

@@ -77,7 +77,7 @@ def network(
     [
         pytest.param(np.float16, np.float16, id="all"),
         pytest.param(np.float16, np.float32, id="keep_io_types", marks=pytest.mark.wide),
-        pytest.param(np.float32, np.float32, id="weights"),
+        pytest.param(np.float32, np.float32, id="weights", marks=pytest.mark.wide),
     ],
 )
 def test_files_of_half_precision(

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 PARTS = 3
-"""Of a sweep, of which CI runs one for each commit."""
+"""That a sweep is in, of which CI runs one for a commit."""
 
 
 def wide(values: Iterable[Any]) -> list[Any]:
@@ -46,7 +46,7 @@ def _parts(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
 
 
 def other_parts_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item]:
-    """All wide parameters of each test but one in `PARTS`, rounded up: a test that has one is never left out."""
+    """All wide parameters of each test but one in `PARTS`, rounded up: of one parameter none is left out."""
     sweeps = defaultdict(list)
     for item in items:
         if item.get_closest_marker("wide") is not None:

@@ -9,17 +9,22 @@ from driver_run import TARGET, run
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.compiling.embedding import stock_tool
 from small_programs import ADD, CONVOLUTION, ENABLE, STRICT
+from wide import wide_combinations
 
 
 @pytest.mark.parametrize(
     ("flags", "target"),
     [
         ("--iree-hal-local-target-device-backends=vmvx", '"vmvx" (vmvx-bytecode-fb)'),
-        (
-            "--iree-llvmcpu-target-triple=riscv64-linux-gnu --iree-llvmcpu-target-cpu=generic-rv64",
-            '"llvm-cpu" (embedded-elf-riscv_64)',
+        *wide_combinations(
+            [
+                (
+                    "--iree-llvmcpu-target-triple=riscv64-linux-gnu --iree-llvmcpu-target-cpu=generic-rv64",
+                    '"llvm-cpu" (embedded-elf-riscv_64)',
+                ),
+                ("--iree-hal-target-device=metal", '"metal-spirv" (metal-msl-fb)'),
+            ]
         ),
-        ("--iree-hal-target-device=metal", '"metal-spirv" (metal-msl-fb)'),
     ],
 )
 def test_targets_without_kernels(tmp_path: Path, flags: str, target: str) -> None:
@@ -45,13 +50,18 @@ def test_without_a_target(tmp_path: Path) -> None:
             "--iree-hal-local-target-device-backends=no-such",
             "Default target backend not registered: no-such",
         ),
-        (
-            "--iree-llvmcpu-target-triple=abacus",
-            "createTargetMachine(abacus-unknown-unknown-eabi-elf) failed; machine may not be enabled in LLVM",
-        ),
-        (
-            "--iree-llvmcpu-target-cpu=abacus",
-            "'abacus' is not a recognized processor for this target",
+        *wide_combinations(
+            [
+                (
+                    "--iree-llvmcpu-target-triple=abacus",
+                    "createTargetMachine(abacus-unknown-unknown-eabi-elf) failed; "
+                    "machine may not be enabled in LLVM",
+                ),
+                (
+                    "--iree-llvmcpu-target-cpu=abacus",
+                    "'abacus' is not a recognized processor for this target",
+                ),
+            ]
         ),
     ],
 )

@@ -17,6 +17,7 @@ from iree.winograd.loading import processor_features, vulkan_features
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
+from wide import wide_combinations
 
 
 def test_a_file_is_loaded(vmfb: bytes, tmp_path: Path) -> None:
@@ -155,10 +156,10 @@ AARCH64 = (
     ("flags", "name"),
     [
         (["--iree-hal-target-device=local", *AARCH64], "aarch64 processors, and this one is x86_64"),
-        (["--iree-hal-target-device=vulkan"], r"vulkan-spirv \w+"),
         (["--iree-hal-target-device=cuda", "--iree-cuda-target=sm_80"], "cuda sm_80"),
+        *wide_combinations([(["--iree-hal-target-device=vulkan"], r"vulkan-spirv \w+")]),
     ],
-    ids=["another architecture", "a GPU", "a GPU of an architecture"],
+    ids=["another architecture", "a GPU of an architecture", "a GPU"],
 )
 def test_a_program_for_another_target(
     flags: list[str], name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

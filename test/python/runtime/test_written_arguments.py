@@ -18,7 +18,7 @@ from iree.winograd.torch_compile.loaded_part import LoadedPart
 from iree.winograd.torch_compile.part_program import Argument, PartSignature
 from loaded_programs import Array, aligned
 from small_programs import INSERTION, compile_convolution
-from wide import wide
+from wide import wide, wide_combinations
 
 PRODUCT = """func.func @main(%y: tensor<16x16xf32>, %target: tensor<16x16xf32>) -> tensor<16x16xf32> {
   %r = linalg.matmul ins(%y, %y : tensor<16x16xf32>, tensor<16x16xf32>)
@@ -94,8 +94,17 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return addresses
 
 
-@pytest.mark.parametrize("compiler", COMPILERS)
-@pytest.mark.parametrize("name", PROGRAMS)
+# Kernels are of this project's in the last two alone.
+@pytest.mark.parametrize(
+    ("name", "compiler"),
+    [
+        *((name, "with kernels") for name in PROGRAMS),
+        ("insertion", "without kernels"),
+        ("product", "stock"),
+        *wide_combinations((name, "without kernels") for name in PROGRAMS if name != "insertion"),
+        *wide_combinations((name, "stock") for name in PROGRAMS if name != "product"),
+    ],
+)
 def test_arrays_are_as_they_were(name: str, compiler: str, copied: list[int]) -> None:
     text, shapes, reference = PROGRAMS[name]
     program = load(COMPILERS[compiler](text), "local-sync")
