@@ -70,11 +70,12 @@ def may_transform_filters(shape: ConvolutionShape, target: CpuTarget) -> bool:
 def filter_schedules(
     shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine, threads: int
 ) -> tuple[WinogradSchedule, ...]:
-    """Those by which they do."""
+    """Those by which they do, where L2 holds all tiles beside: else these are read anew for each block."""
     if not may_transform_filters(shape, target):
         return ()
     tiled = _tiled(shape)._replace(transforms_filters=True, packs_taps=True)
-    return tuple(each for each in _divided(tiled, target, machine, threads) if each.transforms_filters)
+    found = _divided(tiled, target, machine, threads)
+    return tuple(each for each in found if each.transforms_filters and each.input_block is None)
 
 
 class _Tiled(NamedTuple):

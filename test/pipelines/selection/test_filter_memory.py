@@ -34,6 +34,13 @@ func.func @layers(
 """
 
 
+LARGE_CACHE = """
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "sapphirerapids", cpu_features = "+avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+"""
+"""Of 2 MiB, which holds all tiles beside what a kernel transforms of filters."""
 AT_LOAD = """
 util.global private @w : tensor<3x3x512x512xf32>
 func.func @layer(%a: tensor<1x9x9x512xf32>, %y: tensor<1x7x7x512xf32>) {
@@ -124,24 +131,26 @@ def test_what_is_no_price(price: float) -> None:
 
 
 def test_large_filters_of_few_tiles_may_be_stored_as_they_are() -> None:
-    few_tiles, *others = decisions(None)
+    few_tiles, *others = decisions(None, program=LARGE_CACHE + LAYERS)
     assert few_tiles.problem is not None
-    taking = [each for each in few_tiles.candidates if each.implementation.schedule.transforms_filters]
-    assert taking
-    for each in taking:
+    assert _taking_filters(few_tiles)
+    for each in _taking_filters(few_tiles):
         shape = convolution_shape(few_tiles.problem, each.implementation.algorithm)
         stored = shape.stored_filter_bytes(each.implementation.schedule)
         assert stored == 4 * 3 * 3 * 512 * 512 < shape.filter_bytes
         # They are transformed in f32.
         alike = replace(few_tiles.problem, runtime_filter=True)
         assert each.predicted_error == implementation_error(alike, each.implementation)
-    for decision in others:
-        assert not any(each.implementation.schedule.transforms_filters for each in decision.candidates)
+    assert not any(map(_taking_filters, others))
 
 
 def test_filters_that_are_known_when_a_program_is_loaded_are_transformed_then() -> None:
     """They can't be packed beforehand."""
-    decision = decisions(None, program=AT_LOAD)[0]
+    (decision,) = decisions(None, program=LARGE_CACHE + AT_LOAD)
     assert decision.chosen is not None
-    assert decision.candidates
-    assert not any(each.implementation.schedule.transforms_filters for each in decision.candidates)
+    assert not _taking_filters(decision)
+
+
+def _taking_filters(decision: Decision) -> list[Candidate]:
+    """Candidates whose kernels transform filters."""
+    return [each for each in decision.candidates if each.implementation.schedule.transforms_filters]
