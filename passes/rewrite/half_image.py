@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
@@ -49,3 +49,19 @@ def read_by_transform(transform: ops.InputTransformOp, image: ir.Value) -> None:
             channels_first=transform.channels_first,
         )
     transform.result.replace_all_uses_with(rebuilt.result)
+
+
+def widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narrowed: ir.Value) -> None:
+    """Has what computes its elements by `body` read `narrowed`, not `operand`, which is that widened."""
+    for number, each in enumerate(list(user.operands)):
+        if each != operand:
+            continue
+        # Of an epilogue, too: the accumulated element is the first of both.
+        argument = body.arguments[number]
+        uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
+        user.operands[number] = narrowed
+        argument.set_type(ir.RankedTensorType(narrowed.type).element_type)
+        with user.location, ir.InsertionPoint.at_block_begin(body):
+            widened = arith.extf(ir.F32Type.get(), argument)
+        for inner, position in uses:
+            inner.operands[position] = widened

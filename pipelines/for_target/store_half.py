@@ -33,7 +33,7 @@ from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.rows import with_body
 from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform
+from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform, widen_operands
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
@@ -273,14 +273,14 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
             read_by_transform(ops.InputTransformOp(user), narrowed)
             unused.append(user)
         elif user.name == ops.OutputTransformOp.OPERATION_NAME:
-            _widen_operands(user, ops.OutputTransformOp(user).body, value, narrowed)
+            widen_operands(user, ops.OutputTransformOp(user).body, value, narrowed)
         elif is_narrowing(user):
             user.results[0].replace_all_uses_with(narrowed)
             unused.append(user)
         elif user.name in KEEPING_ELEMENTS:
             unused += _replace(user.results[0], moved(user, narrowed))
         elif value in list(user.operands):
-            _widen_operands(user, user.regions[0].blocks[0], value, narrowed)
+            widen_operands(user, user.regions[0].blocks[0], value, narrowed)
         else:
             unused += _replace(user.results[0], _rebuild_maximum(user, narrowed))
     return unused
@@ -392,22 +392,6 @@ def _takes(group: ConvolutionGroup, space: SearchSpace, **stored: ir.Type | None
     shape = group.shape
     types = replace(shape.element_types, **{name: str(type_) for name, type_ in stored.items()})
     return space.misfit(replace(shape, element_types=types), schedule) is None
-
-
-def _widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narrowed: ir.Value) -> None:
-    """Has what computes its elements by `body` read `narrowed`, not `operand`, which is that widened."""
-    for number, each in enumerate(list(user.operands)):
-        if each != operand:
-            continue
-        # Of an epilogue, too: the accumulated element is the first of both.
-        argument = body.arguments[number]
-        uses = [(use.owner.operation, use.operand_number) for use in argument.uses]
-        user.operands[number] = narrowed
-        argument.set_type(ir.RankedTensorType(narrowed.type).element_type)
-        with user.location, ir.InsertionPoint.at_block_begin(body):
-            widened = arith.extf(ir.F32Type.get(), argument)
-        for inner, position in uses:
-            inner.operands[position] = widened
 
 
 def _rebuild_output(transform: ops.OutputTransformOp, half: ir.Type) -> ir.Value:

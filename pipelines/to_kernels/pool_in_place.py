@@ -8,6 +8,7 @@ from functools import reduce
 from itertools import product
 from math import inf, prod
 
+from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg, linalg_structure, tensor
 from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.build.generic import build_elementwise
@@ -29,6 +30,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import match_pad
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.half_image import widen_operands
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -143,7 +145,9 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
             maxima = lowering.compute(operation)
         else:
             image = in_held_type(matched.source, half)
-            maxima = _of_type(lowering.compute(replace(operation, image=image)), result)
+            stored = lowering.compute(replace(operation, image=image))
+            _widen_in_epilogues(result, stored)
+            maxima = _of_type(stored, result)
     result.replace_all_uses_with(maxima)
     erase_if_unused([last])
 
@@ -154,12 +158,32 @@ def _compared_in_half(pooling: ir.Operation, matched: _Pooling, backend: Backend
     IREE computes maxima with operations on elements behind them, and where they are concatenated.
     """
     users = [use.owner.operation for use in pooling.results[0].uses]
-    if not matched.is_static or not backend.iree_code.converts_half:
+    if not matched.is_static or not _stores_half(matched.source, users, backend):
         return None
     computing = [each for each in users if not is_narrowing(each)]
     if any(isinstance(match_elementwise(each), Elementwise) or match_insert(each) for each in computing):
         return None
     return held_type(matched.source)
+
+
+def _stores_half(image: ir.Value, users: Sequence[ir.Operation], backend: Backend) -> bool:
+    """Whether code of IREE's, or kernels of convolutions where IREE converts slowly, take half precision."""
+    if backend.iree_code.converts_half:
+        return True
+    names = (ops.InputTransformOp.OPERATION_NAME, ops.OutputTransformOp.OPERATION_NAME)
+    definition = defining_operation(image)
+    if definition is None or definition.name != ops.OutputTransformOp.OPERATION_NAME:
+        return False
+    return backend.search_space().stores_half and all(each.name in names for each in users)
+
+
+def _widen_in_epilogues(maxima: ir.Value, stored: ir.Value) -> None:
+    """Has the epilogues that read maxima in f32 read what is `stored` of them."""
+    if half_type(maxima) is not None:
+        return
+    for user in dict.fromkeys(use.owner.operation for use in maxima.uses):
+        if user.name == ops.OutputTransformOp.OPERATION_NAME:
+            widen_operands(user, ops.OutputTransformOp(user).body, maxima, stored)
 
 
 def _narrowed(result: ir.Value) -> ir.Value:

@@ -16,7 +16,7 @@ from iree.winograd.pipelines.for_target import store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
-from iree.winograd.pipelines.to_kernels import lower_layer_norm
+from iree.winograd.pipelines.to_kernels import lower_layer_norm, pool_in_place
 from numpy.typing import NDArray
 from wide import wide_combinations
 
@@ -194,6 +194,31 @@ def test_depthwise_convolutions_read_large_images_of_half_precision(size, expect
     assert (stored["input"], stored["output"]) == expected
     monkeypatch.setattr(StoreHalf, "run", lambda *_: None)
     np.testing.assert_array_equal(result, result_of(model, image, "cpu:skylake-avx512", **options))
+
+
+class _Pooled(torch.nn.Module):
+    """Maxima that a convolution and the sum behind it read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = _convolution(16, 32, 3), _convolution(32, 32, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        pooled = torch.nn.functional.max_pool2d(torch.relu(self.first(image)), 3, 2, 1)
+        return torch.relu(self.second(pooled) + pooled)
+
+
+@pytest.mark.this_machine
+@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+def test_what_is_pooled_between_convolutions_is_in_half_precision(stored, monkeypatch):
+    torch.manual_seed(0)
+    model, image = _Pooled().bfloat16(), torch.randn(1, 16, 23, 21).bfloat16()
+    result = result_of(model, image, "cpu:skylake-avx512")
+    in_half = stored.copy()
+    stored.clear()
+    monkeypatch.setattr(pool_in_place, "_compared_in_half", lambda *_: None)
+    np.testing.assert_array_equal(result, result_of(model, image, "cpu:skylake-avx512"))
+    assert (in_half - stored)["input"] == (in_half - stored)["output"] == 1
 
 
 @pytest.mark.this_machine
