@@ -92,6 +92,12 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4 "
         "--limit 350",
     ),
+    "gpu-calls-yolo-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks yolo darknet53` and `gpu_networks --networks yolo timm_resnet18 "
+        "--batches 32 --types f16 f32 --tools winograd inductor-graphs --rounds 7",
+    ),
     "gpu-diffusion-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
