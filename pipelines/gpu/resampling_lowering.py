@@ -29,7 +29,7 @@ def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Valu
     kernel, source = _kernel(launcher, operation), operation.resampling.source
     together = max(kernel.width, QUAD)
     operands = [(source, replace(TensorArgument.of(source, kernel.reads_quads), together=together))]
-    for _, axis in sorted(operation.resampling.axes.items()):
+    for _, axis in sorted(kernel.read_by(operation.resampling.axes).items()):
         table = TapTable(axis.taps)
         constant = resource_constant(table.of(axis), "taps")
         operands.append((constant, TensorArgument.of(constant, table.by_quads)))

@@ -30,6 +30,8 @@ _COLUMN_NEIGHBOURS = 64
 """The same of pixels in a row where these are neighbours in memory."""
 _MOST_ROWS = 4
 """Of a thread, below each other: rows that are blended have most of what they read in common."""
+_MOST_SINGLE_ROWS = 8
+"""The same where a thread has single elements of rows that it blends once for all of them."""
 _MANY_THREADS = 1 << 17
 """As many as keep the memory of large GPUs busy: further rows are for threads that have one already."""
 
@@ -107,14 +109,24 @@ class ResamplingKernel:
     def sharing_rows(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
         """That of an image of the shape `source` by `axes`, with a window where it is of use."""
         axis = axes.get(self._rows)
-        # Threads that have several rows by themselves read much of the same from their caches.
-        if axis is None or axis.taps == 1 or self._rows_together > 1:
+        # Threads that have several rows of quads by themselves read much of the same from their caches.
+        if axis is None or axis.taps == 1 or (self._rows_together > 1 and self.width > 1):
             return self
+        most = _MOST_ROWS if self.width > 1 else _MOST_SINGLE_ROWS
         windows = (
-            RowWindow.of(axis, source[self._rows], rows)
-            for rows in range(min(_MOST_ROWS, self._most_rows), 1, -1)
+            RowWindow.of(axis, source[self._rows], rows) for rows in range(min(most, self._most_rows), 1, -1)
         )
-        return replace(self, window=next(filter(None, windows), None))
+        found = [each for each in windows if each is not None]
+        best = min(found, key=lambda each: each.height / each.rows, default=None)
+        return replace(self, window=best)
+
+    def read_by(self, axes: Mapping[int, Axis]) -> dict[int, Axis]:
+        """What tables are of."""
+        if self.window is None:
+            return dict(axes)
+        rows = self.window.axis(axes[self._rows])
+        assert rows is not None
+        return {**axes, self._rows: rows}
 
     @property
     def name(self) -> str:

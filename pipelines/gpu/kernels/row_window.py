@@ -40,7 +40,17 @@ class RowWindow:
         found = RowWindow(
             rows, step, first - block * step, tuple(int(each) - first for each in begins), axis.taps, size
         )
-        return found if np.array_equal(found._indices(axis.size), axis.indices) else None
+        return None if found.axis(axis) is None else found
+
+    def axis(self, of: Axis) -> Axis | None:
+        """An axis by its taps; None where it reads others. Torch has weights of zero behind the border."""
+        indices, weights = self._indices(of.size), np.zeros_like(of.weights)
+        for read, weight in zip(of.indices, of.weights, strict=True):
+            is_there = indices == read
+            if (weight[~is_there.any(0)] != 0).any():
+                return None
+            weights[is_there.argmax(0), np.arange(of.size)] += weight
+        return Axis(indices, weights)
 
     @property
     def height(self) -> int:

@@ -67,6 +67,8 @@ CASES = {
     "twice": Case(_resized("bilinear", scale_factor=2), (2, 8, 9, 7)),
     "corners": Case(_resized("bilinear", corners=True, size=(17, 12)), (1, 20, 8, 6)),
     "odd channels": Case(_resized("bilinear", scale_factor=1.3), (1, 6, 9, 10)),
+    # Of rows at the border torch reads another one by a weight of zero.
+    "classes": Case(_resized("bilinear", scale_factor=4), (1, 6, 7, 5)),
     "smaller": Case(_resized("bilinear", size=(5, 6)), (1, 8, 9, 13)),
     # Cubic weights are polynomials of positions, whose coefficients are up to 3.75.
     "cubic": Case(_resized("bicubic", scale_factor=2), (1, 8, 6, 7), slope=8.0, taps=16, gain=2.0),
@@ -260,6 +262,19 @@ def test_a_window_has_the_rows_that_are_read(size: int, resized: int, rows: int)
         read = [window.row(Index(block), number).known for number in range(window.height)]
         for row, offset in enumerate(window.offsets):
             assert read[offset : offset + 4] == list(indices[:, block * rows + row])
+
+
+def test_rows_beyond_the_border_are_read_by_weights_of_zero() -> None:
+    axis = half_pixel_axis(6, 24)
+    window = RowWindow.of(axis, 6, 8)
+    assert window is not None and window.height == 4
+    found = window.axis(axis)
+    assert found is not None
+    dense = [np.zeros((6, 24)) for _ in range(2)]
+    for matrix, each in zip(dense, (axis, found), strict=True):
+        for read, weight in zip(each.indices, each.weights, strict=True):
+            matrix[read, np.arange(24)] += weight
+    np.testing.assert_array_equal(*dense)
 
 
 def test_blocks_of_rows_that_read_differently_have_no_window() -> None:
