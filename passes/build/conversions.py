@@ -9,6 +9,7 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
+from iree.winograd.passes.match.concatenated import is_stored
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elements import constant_elements
 from iree.winograd.passes.match.exact_type import held_type
@@ -27,9 +28,10 @@ def converted(value: ir.Value, *types: ir.Type) -> ir.Value:
 def in_held_type(tensor: ir.Value, half: ir.Type) -> ir.Value:
     """Build a tensor of f32 in a type of half precision, if that surely has all of its elements.
 
-    The same tensor where that isn't known. What makes it has rounded it.
+    The same tensor where that isn't known, or where it stays in f32 for others, so that it would be converted
+    in memory. What makes it has rounded it.
     """
-    if held_type(tensor) != half:
+    if held_type(tensor) != half or not is_stored(tensor, half):
         return tensor
     return widened_source(tensor) or converted(tensor, half)
 

@@ -19,6 +19,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.concatenated import is_stored
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import is_narrowing
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
@@ -155,7 +156,8 @@ def _pool(pooling: ir.Operation, backend: Backend, lowering: Lowering) -> None:
 def _compared_in_half(pooling: ir.Operation, matched: _Pooling, backend: Backend) -> ir.Type | None:
     """The type of half precision that all elements have, if a kernel is to read them so.
 
-    IREE computes maxima with operations on elements behind them, and where they are concatenated.
+    IREE computes maxima with operations on elements behind them, and where they are concatenated, and reads
+    images that stay in f32 for others.
     """
     users = [use.owner.operation for use in pooling.results[0].uses]
     if not matched.is_static or not _stores_half(matched.source, users, backend):
@@ -163,7 +165,8 @@ def _compared_in_half(pooling: ir.Operation, matched: _Pooling, backend: Backend
     computing = [each for each in users if not is_narrowing(each)]
     if any(isinstance(match_elementwise(each), Elementwise) or match_insert(each) for each in computing):
         return None
-    return held_type(matched.source)
+    half = held_type(matched.source)
+    return half if half is not None and is_stored(matched.source, half) else None
 
 
 def _stores_half(image: ir.Value, users: Sequence[ir.Operation], backend: Backend) -> bool:

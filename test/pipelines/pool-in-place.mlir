@@ -260,6 +260,29 @@ func.func @computed_with(%x: tensor<1x16x16x8xf16>) -> tensor<1x8x8x8xf32> {
   return %r : tensor<1x8x8x8xf32>
 }
 
+// An image that is concatenated with what no convolution computes stays in f32 for what reads both.
+// CHECK-LABEL: func.func @concatenated
+// CHECK-NOT: flow.dispatch
+// CHECK: return
+func.func @concatenated(%x: tensor<1x16x16x8xf32>, %y: tensor<1x16x16x8xf32>) -> (tensor<1x8x8x8xf32>, tensor<1x16x16x16xf32>) {
+  %lowest = arith.constant 0xFF800000 : f32
+  %e = tensor.empty() : tensor<1x16x16x8xf32>
+  %w = linalg.generic {indexing_maps = [#same, #same], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x16x16x8xf32>) outs(%e : tensor<1x16x16x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %half = arith.truncf %in : f32 to f16
+    %number = arith.extf %half : f16 to f32
+    linalg.yield %number : f32
+  } -> tensor<1x16x16x8xf32>
+  %both = tensor.empty() : tensor<1x16x16x16xf32>
+  %first = tensor.insert_slice %w into %both[0, 0, 0, 0] [1, 16, 16, 8] [1, 1, 1, 1] : tensor<1x16x16x8xf32> into tensor<1x16x16x16xf32>
+  %second = tensor.insert_slice %y into %first[0, 0, 0, 8] [1, 16, 16, 8] [1, 1, 1, 1] : tensor<1x16x16x8xf32> into tensor<1x16x16x16xf32>
+  %window = tensor.empty() : tensor<2x2xf32>
+  %empty = tensor.empty() : tensor<1x8x8x8xf32>
+  %init = linalg.fill ins(%lowest : f32) outs(%empty : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  %m = linalg.pooling_nhwc_max {dilations = dense<1> : tensor<2xi64>, strides = dense<2> : tensor<2xi64>} ins(%w, %window : tensor<1x16x16x8xf32>, tensor<2x2xf32>) outs(%init : tensor<1x8x8x8xf32>) -> tensor<1x8x8x8xf32>
+  return %m, %second : tensor<1x8x8x8xf32>, tensor<1x16x16x16xf32>
+}
+
 // A sum that is rounded before it is divided, as torch-mlir has means, is divided as it is: the mean is rounded, and
 // stored in half precision.
 // CHECK-LABEL: func.func @rounded
