@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from iree.winograd.cuda.driver import CudaDriver
@@ -17,11 +17,27 @@ _MOST_SHAPES = 32
 """Whose graphs are kept: each takes some hundred KiB of the driver's memory."""
 
 
+Shapes = tuple[torch.Size, ...]
+"""Those of a call's arguments."""
+
+
+class SpecialLaunchable(NamedTuple):
+    """What may be launched for arguments of some shapes alone, and how it takes them."""
+
+    launchable: Launchable | OpenLaunchable
+    arguments: Sequence[Argument]
+
+
+FindSpecial = Callable[[Sequence[Sequence[int]]], SpecialLaunchable | None]
+"""Gives what there is for arguments of these shapes, as they lie in memory, and counts calls without any."""
+
+
 class OpenLaunchedFunction:
     """The function of `launchable` on tensors of the GPU `device`: a `LaunchedFunction` for each shape.
 
     Those of the shapes that were used least recently are dropped. All share the kernels. `one_by_one`
-    computes the same by the program itself, for tensors without elements.
+    computes the same by the program itself, for tensors without elements. Shapes that have a program of their
+    own by `find_special` are computed by that.
     """
 
     def __init__(
@@ -33,6 +49,7 @@ class OpenLaunchedFunction:
         device: torch.device,
         fail: Callable[[str], Callable[..., Any]],
         one_by_one: Callable[..., Any],
+        find_special: FindSpecial | None = None,
     ) -> None:
         self._driver = driver
         self._launchable = launchable
@@ -42,7 +59,9 @@ class OpenLaunchedFunction:
         self._fail = fail
         self._one_by_one = one_by_one
         self._loaded = LoadedKernels(driver, launchable.program.executables())
-        self._functions: OrderedDict[tuple[torch.Size, ...], Callable[..., Any]] = OrderedDict()
+        self._find_special = find_special
+        self._functions: OrderedDict[Shapes, Callable[..., Any]] = OrderedDict()
+        self._special: dict[Shapes, tuple[SpecialLaunchable, LaunchedFunction]] = {}
         self._lock = threading.Lock()
 
     def __call__(self, *arguments: Any) -> Any:
@@ -56,28 +75,48 @@ class OpenLaunchedFunction:
                     self._functions.popitem(last=False)
                 self._functions[shapes] = function
             self._functions.move_to_end(shapes)
+            if self._find_special is not None and function is not self._one_by_one:
+                function = self._special_function(shapes, self._find_special) or function
         return function(*arguments)
 
-    def _function(self, shapes: Sequence[torch.Size]) -> Callable[..., Any]:
+    def _function(self, shapes: Shapes) -> Callable[..., Any]:
         """What is called for arguments of these shapes."""
         if not all(map(torch.Size.numel, shapes)):
             return self._one_by_one
-        in_memory = [
+        launchable = self._launchable.at(self._in_memory(shapes))
+        if not launchable.launches.stages:
+            return self._one_by_one
+        return self._launched(launchable, self._arguments, self._loaded)
+
+    def _special_function(self, shapes: Shapes, find: FindSpecial) -> LaunchedFunction | None:
+        """That of the program for these shapes alone, if there is one by now."""
+        in_memory = self._in_memory(shapes)
+        found, (known, function) = find(in_memory), self._special.get(shapes, (None, None))
+        if found is None:
+            self._special.pop(shapes, None)
+            return None
+        if known is not None and known.launchable is found.launchable:
+            return function
+        launchable = found.launchable
+        if isinstance(launchable, OpenLaunchable):
+            launchable = launchable.at(in_memory)
+        function = self._launched(launchable, found.arguments, None)
+        self._special[shapes] = found, function
+        return function
+
+    def _launched(
+        self, launchable: Launchable, arguments: Sequence[Argument], loaded: LoadedKernels | None
+    ) -> LaunchedFunction:
+        return LaunchedFunction(
+            self._driver, launchable, arguments, self._result_orders, self._device, self._fail, loaded
+        )
+
+    def _in_memory(self, shapes: Shapes) -> list[Sequence[int]]:
+        """The shapes with dimensions in the order that they have in memory."""
+        return [
             shape if argument.order is None else [shape[dimension] for dimension in argument.order]
             for shape, argument in zip(shapes, self._arguments, strict=True)
         ]
-        launchable = self._launchable.at(in_memory)
-        if not launchable.launches.stages:
-            return self._one_by_one
-        return LaunchedFunction(
-            self._driver,
-            launchable,
-            self._arguments,
-            self._result_orders,
-            self._device,
-            self._fail,
-            self._loaded,
-        )
 
 
 def launched_function(
@@ -88,8 +127,11 @@ def launched_function(
     device: torch.device,
     fail: Callable[[str], Callable[..., Any]],
     one_by_one: Callable[..., Any],
+    find_special: FindSpecial | None = None,
 ) -> LaunchedFunction | OpenLaunchedFunction:
     """The function of `launchable`, of one size or of any. Raises OSError where its program is gone."""
     if isinstance(launchable, OpenLaunchable):
-        return OpenLaunchedFunction(driver, launchable, arguments, result_orders, device, fail, one_by_one)
+        return OpenLaunchedFunction(
+            driver, launchable, arguments, result_orders, device, fail, one_by_one, find_special
+        )
     return LaunchedFunction(driver, launchable, arguments, result_orders, device, fail)

@@ -76,18 +76,13 @@ class PartCompiler:
         return self._loaded[key]
 
     def specialize(self, loaded: LoadedProgram, program: PartProgram, model: ImportedModel | None) -> None:
-        """Have sizes that come often get programs of their own, if the user asks for them, on CPUs."""
+        """Have sizes that come often get programs of their own, if the user asks for them."""
         most = self._settings.specialize
         function = getattr(loaded, ENTRY)
         is_open = function.signature is not None and any(
             size is None for tensor in function.signature.inputs for size in tensor.shape
         )
-        if (
-            most is None
-            or self._device.torch.type != "cpu"
-            or not is_open
-            or function.specialized is not None
-        ):
+        if most is None or not is_open or function.specialized is not None:
             return
         specialization = Specialization(
             lower_program(program) if model is None else model,

@@ -88,7 +88,7 @@ class TorchCompileOptions:
         None,
         "a positive integer",
         "sizes that come often, of those that a part has a program for any of, which get one of their own in "
-        "the background, on CPUs",
+        "the background",
         auto="none",
         accepts=is_positive,
     )

@@ -15,7 +15,7 @@ from iree.winograd.loading import gpu_calls, open_launched_function
 from iree.winograd.loading.gpu_calls import GpuCalls
 from iree.winograd.loading.launchable import OpenLaunchable
 from iree.winograd.loading.launched_function import Argument, Order
-from iree.winograd.loading.open_launched_function import OpenLaunchedFunction
+from iree.winograd.loading.open_launched_function import FindSpecial, OpenLaunchedFunction, SpecialLaunchable
 from iree.winograd.loading.signatures import FunctionSignature, TensorSignature
 from iree.winograd.pipelines.problems.launches import Launch, LaunchList, Memory, Place, ResultPlace
 from iree.winograd.pipelines.problems.open_launches import CONSTANT, SIZE, OpenLaunches, Step
@@ -74,7 +74,11 @@ def launches_of(kernel: str) -> OpenLaunches:
 def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
     """Makes a function that adds two matrices with dimensions in `order`."""
 
-    def make(order: Order | None = None, result_order: Order | None = None) -> OpenLaunchedFunction:
+    def make(
+        order: Order | None = None,
+        result_order: Order | None = None,
+        find_special: FindSpecial | None = None,
+    ) -> OpenLaunchedFunction:
         (kernel,) = host.kernels
         given = SimpleNamespace(executables=lambda: binaries, constants=lambda: ())
 
@@ -93,6 +97,7 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
             torch.device("cpu"),
             fail,
             one_by_one,
+            find_special,
         )
 
     return make
@@ -111,6 +116,33 @@ def test_sums_of_matrices_of_sizes_that_take_turns(
     for result, expected in kept:
         torch.testing.assert_close(result, expected, rtol=0, atol=0)
     assert host.calls.count("cuModuleLoadData") == 1
+
+
+def test_shapes_that_have_a_program_are_computed_by_it(
+    make_function: Make, host: HostDriver, binaries: Sequence[bytes]
+) -> None:
+    """As long as it is found: its kernels are loaded once."""
+    (kernel,) = host.kernels
+    given = SimpleNamespace(executables=lambda: binaries, constants=lambda: ())
+    special = SpecialLaunchable(
+        OpenLaunchable(given, launches_of(kernel)).at([(8, 4)] * 2),  # type: ignore[arg-type]
+        [Argument(number, None, True) for number in range(2)],
+    )
+    asked: list[Any] = []
+
+    def find(shapes: Sequence[Sequence[int]]) -> SpecialLaunchable | None:
+        asked.append([tuple(shape) for shape in shapes])
+        return special if 1 < len(asked) < 5 and tuple(shapes[0]) == (8, 4) else None
+
+    function = make_function(find_special=find)
+    for number, (height, loaded) in enumerate(((8, 1), (8, 2), (4, 2), (8, 2), (8, 2))):
+        first, second = torch.randn(2, height, 4)
+        torch.testing.assert_close(function(first, second), first + second, rtol=0, atol=0)
+        assert asked[number] == [(height, 4)] * 2
+        assert host.calls.count("cuModuleLoadData") == loaded
+    # The program has gone, to which other sizes came more often.
+    function(first, second)
+    assert not function._special
 
 
 def test_graphs_of_the_last_shapes_are_kept(

@@ -63,16 +63,21 @@ def test_known_sizes_are_those_of_all_tensors(model: ImportedModel) -> None:
     assert "tensor<1x3x16x20xf32>) -> tensor<1x8x?x?xf32>" in open_lines[0]
 
 
+@pytest.mark.parametrize(
+    ("target", "device"), [("cpu", "local-sync"), pytest.param("vulkan", "vulkan", marks=pytest.mark.wide)]
+)
 def test_sizes_that_come_often_have_programs_of_their_own(
+    target: str,
+    device: str,
     network: Joined,
     model: ImportedModel,
-    program: bytes,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(call_counts, "CALLS_FOR_PROGRAM", 2)
-    specialization = winograd.Specialization(model, sizes=1, cache_folder=tmp_path)
-    loaded = winograd.load(program, "local-sync", specialize=specialization)
+    specialization = winograd.Specialization(model, sizes=1, target=target, cache_folder=tmp_path)
+    program = winograd.compile(model, target=target)
+    loaded = winograd.load(program, device, specialize=specialization)
     special = loaded.main.specialized
     assert special is not None
     first = np.random.default_rng(0).standard_normal((1, 3, 16, 20), np.float32)
