@@ -33,7 +33,7 @@ _LEAST_LOADS = 8
 _FEW_WORKGROUPS = 128
 """About as many as large GPUs have multiprocessors: enough for a small image."""
 _SMALL = 1 << 21
-"""Loads of a small image, which takes about as long as another kernel to add parts."""
+"""Quads of a small image, or elements of one without, which takes about as long as a kernel to add parts."""
 _FEW_GROUPS = 4
 """Whose moments a workgroup combines, at least.
 
@@ -187,7 +187,8 @@ def _columns(extents: SummedExtents, width: int, least: int = LINE_ELEMENTS) -> 
 
 def _is_small(extents: SummedExtents, width: int) -> bool:
     """Whether the pixels of a small image are summed."""
-    return extents.inner == 1 and extents.outer * extents.rows * extents.kept // width < _SMALL
+    elements = extents.outer * extents.rows * extents.kept
+    return extents.inner == 1 and elements // min(width, QUAD) < _SMALL
 
 
 def _partial_sizes(kernel: ImageSums) -> tuple[int, ...]:
