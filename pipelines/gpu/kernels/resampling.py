@@ -31,7 +31,7 @@ _COLUMN_NEIGHBOURS = 64
 _MOST_ROWS = 4
 """Of a thread, below each other: rows that are blended have most of what they read in common."""
 _MOST_SINGLE_ROWS = 8
-"""The same where a thread has single elements of rows that it blends once for all of them."""
+"""The same where a thread has single elements, or octets, of rows that it blends once for all of them."""
 _MANY_THREADS = 1 << 17
 """As many as keep the memory of large GPUs busy: further rows are for threads that have one already."""
 
@@ -92,8 +92,9 @@ class ResamplingKernel:
 
     A thread has a quad, or octet, of one to four rows below each other: of channels where the last dimension
     is read as it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole
-    quads it has one element of a row. Of sums of many elements, as cubic ones, it blends the other dimensions
-    of each row of the image once for all of its rows, if blocks of these read alike.
+    quads it has one element of a row. Of sums of many elements, as cubic ones, and of octets it blends the
+    other dimensions of each row of the image once for all of its rows, up to eight, if blocks of these read
+    alike.
     """
 
     extents: tuple[int, ...]
@@ -110,9 +111,9 @@ class ResamplingKernel:
         """That of an image of the shape `source` by `axes`, with a window where it is of use."""
         axis = axes.get(self._rows)
         # Threads that have several rows of quads by themselves read much of the same from their caches.
-        if axis is None or axis.taps == 1 or (self._rows_together > 1 and self.width > 1):
+        if axis is None or axis.taps == 1 or (self._rows_together > 1 and self.width == QUAD):
             return self
-        most = _MOST_ROWS if self.width > 1 else _MOST_SINGLE_ROWS
+        most = _MOST_ROWS if self.width == QUAD else _MOST_SINGLE_ROWS
         windows = (
             RowWindow.of(axis, source[self._rows], rows) for rows in range(min(most, self._most_rows), 1, -1)
         )

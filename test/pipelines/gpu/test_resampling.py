@@ -178,47 +178,61 @@ def test_what_is_concatenated_is_written_to_its_place(
 class Enlarged(nn.Module):
     """An image of half precision that is enlarged between filters that read no channel but one."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, rows: int) -> None:
         super().__init__()
+        self.size = rows, 9
         self.first, self.last = (nn.Conv2d(channels, channels, 1, bias=False) for _ in range(2))
         for convolution in (self.first, self.last):
             nn.init.dirac_(convolution.weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        result: torch.Tensor = self.last(functional.interpolate(self.first(x), size=(8, 9), mode="bilinear"))
+        enlarged = functional.interpolate(self.first(x), size=self.size, mode="bilinear")
+        result: torch.Tensor = self.last(enlarged)
         return result
 
 
-@pytest.mark.parametrize(("channels", "together"), [(8, OCTET), *wide_combinations([(12, QUAD)])])
+@pytest.mark.parametrize(
+    ("channels", "together", "rows"), [(8, OCTET, 10), *wide_combinations([(12, QUAD, 8), (8, OCTET, 8)])]
+)
 def test_images_of_half_precision_are_read_and_written_so(
-    channels: int, together: int, tmp_path: Path
+    channels: int, together: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Through CUDA: the kernel's text is run here, by the tables of torch's convention on pixels."""
+    """Through CUDA: the kernel's text is run here, by the tables of torch's convention on pixels.
+
+    Of twice as many rows threads have several, which are blended of what they share.
+    """
+    if rows == 10:
+        monkeypatch.setattr(resampling, "_MANY_THREADS", 1)
     x = torch.randn((1, channels, 5, 6), generator=torch.Generator().manual_seed(0)).half()
     flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
-    imported = iree.winograd.import_torch(Enlarged(channels).half().eval(), x)
+    imported = iree.winograd.import_torch(Enlarged(channels, rows).half().eval(), x)
     compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
     assert set(spilled_bytes(tmp_path, "sm_90a").values()) == {0}
     (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
-    kernel = resampling.ResamplingKernel((1, 8, 9, channels), ((1, 2), (2, 2)), together=together)
-    rows, columns = (resampling.TapTable(2).of(half_pixel_axis(*sizes)) for sizes in ((5, 8), (6, 9)))
+    axes = {1: half_pixel_axis(5, rows), 2: half_pixel_axis(6, 9)}
+    kernel = resampling.ResamplingKernel((1, rows, 9, channels), ((1, 2), (2, 2)), together=together)
+    kernel = kernel.sharing_rows(axes, (1, 5, 6, channels))
+    assert (kernel.window is not None) == (rows == 10)
+    of_rows, of_columns = (resampling.TapTable(2).of(each) for each in kernel.read_by(axes).values())
     image = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
-    result = np.full((1, 8, 9, channels), np.nan, np.float16)
+    result = np.full((1, rows, 9, channels), np.nan, np.float16)
     # A buffer is a part of a larger one: constants are in one, in which columns are looked up first, and both
     # before the image is read.
     body = text[text.index(f".entry {kernel.name}(") :].partition("\n}")[0]
-    (*of_tables, of_image), (of_result,) = (
-        list(dict.fromkeys(int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)))
+    loads, stores = (
+        [int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)]
         for access in (r"ld\.global\S*\.v4\.b(?:16|32)", r"st\.global\S*")
     )
-    constants = placed(dict(zip(of_tables, (columns, rows), strict=True)))
-    buffers = [placed({of_image: image}), constants, placed({of_result: result})]
+    behind = 1 + kernel.rows
+    constants = placed({loads[0]: of_columns, min(loads[1:behind]): of_rows})
+    of_result = min(stores)
+    buffers = [placed({min(loads[behind:]): image}), constants, placed({of_result: result})]
     blocks, groups = (index.known for index in kernel.workgroups(Sizes({})))
     assert blocks is not None and groups is not None
     number = ((block, group, 0) for block in range(blocks) for group in range(groups))
     Kernel.parsed(text, kernel.name).run(buffers, number)
     result = buffers[-1][of_result:].view(np.float16).reshape(result.shape)
-    exact = functional.interpolate(x.double(), size=(8, 9), mode="bilinear").numpy()
+    exact = functional.interpolate(x.double(), size=(rows, 9), mode="bilinear").numpy()
     largest = np.abs(image.astype(np.float64)).max()
     of_f32 = largest * Case(_resized("bilinear"), tuple(x.shape)).bound
     # The result is rounded once, and below the least normal number to one of the denormal ones.
