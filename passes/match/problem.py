@@ -7,10 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 
+Problem = TypeVar("Problem", bound="ConvolutionProblem")
+
+OTHER_SIZES = (0.5, 2.0)
+"""That may come where sizes are known only at run time, over those that are expected."""
 _TEXT = re.compile(
     r"(?P<batch>\d+|\?)x(?P<input_size>\??\d+(?:x\??\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
@@ -168,7 +172,7 @@ class ConvolutionProblem:
         """
         return replace(self, runtime_filter=False, rounded_type=None, unknown_sizes=())
 
-    def resized(self, times: float) -> ConvolutionProblem:
+    def resized(self: Problem, times: float) -> Problem:
         """The same where sizes known only at run time are expected to be so many times as large.
 
         They are at least those that there is an output of.

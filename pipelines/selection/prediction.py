@@ -12,7 +12,12 @@ from iree.winograd.dialect.algebra.numerics import (
     rounding_error,
 )
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.passes.match.problem import (
+    OTHER_SIZES,
+    ConvolutionProblem,
+    MatmulProblem,
+    WeightGradientProblem,
+)
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -29,8 +34,6 @@ UNROUNDED_ERROR = 1e-4
 """More than an algorithm in f32 errs by, less than it does with operands that are rounded to f16."""
 UNKNOWN_SIZE_TOLERANCE = 0.05
 """Relative difference in predicted times at the expected sizes that suiting others is worth."""
-_OTHER_SIZES = (0.5, 2.0)
-"""That may come, over those that are expected."""
 _IREE_MATMUL_TOLERANCE = 0.25
 """Relative difference in predicted times by which IREE's own code has to be faster for rows and a matrix.
 
@@ -110,7 +113,7 @@ def suiting_other_sizes(
         each.implementation: prod(
             (each.predicted_seconds, *_seconds_at_other_sizes(problem, space, each.implementation.algorithm))
         )
-        ** (1 / (1 + len(_OTHER_SIZES)))
+        ** (1 / (1 + len(OTHER_SIZES)))
         for each in ours
         if each.predicted_seconds <= most
     }
@@ -132,7 +135,7 @@ def _seconds_at_other_sizes(
             (each.predicted_seconds for each in _candidates(problem.resized(times), space, algorithm)),
             default=inf,
         )
-        for times in _OTHER_SIZES
+        for times in OTHER_SIZES
     )
 
 

@@ -48,7 +48,12 @@ def grouped_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[Gr
 
 
 def _ahead(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuDepthwiseSchedule]:
-    """Those that have rows of taps ahead, where all threads are resident at once."""
+    """Those that have rows of taps ahead, where all threads are resident at once.
+
+    Registers of 5x5 ones were spilled where sizes are known only at run time.
+    """
+    if shape.unknown_sizes:
+        return
     rows = prod(shape.kernel_size[:-1])
     for schedule in AHEAD_SCHEDULES:
         elements = len(elements_read(shape.decomposition, schedule.columns))

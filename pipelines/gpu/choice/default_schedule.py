@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 
+from iree.winograd.passes.match.problem import OTHER_SIZES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
@@ -32,4 +34,7 @@ def default_schedules(
 
 
 def _seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> float:
-    return sum(stage_seconds(shape, schedule, machine).values())
+    """Those of images of the expected size, or where others may come in the geometric mean of these."""
+    shapes = [shape, *(shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes)]
+    seconds = [sum(stage_seconds(each, schedule, machine).values()) for each in shapes]
+    return geometric_mean(seconds)
