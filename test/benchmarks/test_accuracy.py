@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.pipelines.cpu.choice.tile_schedules import SHORT_BLOCK
-from wide import sampled
+from wide import wide
 
 from benchmarks.accuracy import (
     DISTRIBUTIONS,
@@ -45,7 +45,7 @@ def test_predictions_are_within_a_factor_of_two(distribution: Distribution) -> N
             assert 0.5 < each["predicted_by_measured"] < 2, each
 
 
-@pytest.mark.parametrize("distribution", sampled(DISTRIBUTIONS, ["normal"]))
+@pytest.mark.parametrize("distribution", wide(DISTRIBUTIONS))
 def test_largest_errors(distribution: Distribution) -> None:
     record = measured(3, 64, distribution)
     direct = record["direct"]["torch-nhwc"]["maximum"]
@@ -75,6 +75,7 @@ def test_kernels_of_five_taps_are_as_far_from_a_direct_convolution_as_predicted(
     assert winograd(record, 4, 5).relative <= 1.1**2 * ratio * direct["relative"]
 
 
+@pytest.mark.wide
 def test_a_row_per_algorithm() -> None:
     record = measured(3, 64, "normal")
     rows = accuracy_table([record])

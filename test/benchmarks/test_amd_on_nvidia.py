@@ -38,6 +38,7 @@ def test_the_same_kernels_run_once() -> None:
     ]
 
 
+@pytest.mark.wide
 @pytest.mark.usefixtures("two_layers")
 def test_a_wrong_result_is_seen(tmp_path: Path) -> None:
     chosen = chosen_for("vulkan:rdna2")[1]

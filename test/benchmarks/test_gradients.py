@@ -1,7 +1,10 @@
 import pytest
 from iree.winograd.tuning.measuring.outcome import Timing
+from wide import wide_combinations
 
 from benchmarks.gradients import GRADIENTS, GradientLayer, Programs, contenders, speedups
+
+LAYER = GradientLayer("test", batch=2, size=6, channels=4, filters=8)
 
 
 def test_speedups_are_over_the_faster_layout_of_torch() -> None:
@@ -13,10 +16,7 @@ def test_speedups_are_over_the_faster_layout_of_torch() -> None:
 @pytest.mark.parametrize(
     ("gradient", "layer"),
     [
-        *(
-            (gradient, GradientLayer("test", batch=2, size=6, channels=4, filters=8))
-            for gradient in GRADIENTS
-        ),
+        *wide_combinations((gradient, LAYER) for gradient in GRADIENTS),
         ("weight", GradientLayer("test", batch=2, size=7, channels=16, filters=16, stride=2, groups=16)),
     ],
     ids=["image", "weight", "depthwise weight"],

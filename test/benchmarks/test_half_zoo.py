@@ -19,6 +19,7 @@ def small() -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
 
+@pytest.mark.wide
 def test_scores_are_counted_beside_torchs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zoo, "ZOO", MappingProxyType({"small": Network(small, (8, 12, 12))}))
     is_taking_gradients = torch.is_grad_enabled()

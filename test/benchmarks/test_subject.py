@@ -53,6 +53,7 @@ def test_errors_are_those_of_the_worst_result(subject: Subject) -> None:
         subject.error((sums, image))
 
 
+@pytest.mark.wide
 def test_a_stored_program_takes_its_weights_from_the_model(subject: Subject, tmp_path: Path) -> None:
     path = tmp_path / "program.zip"
     store_program(subject.imported, subject.model, path)
