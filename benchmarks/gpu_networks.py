@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 TITLE = "gpu_networks"
 INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
+AUTOTUNED = "inductor-max-autotune"
 FEWER_GUARDS = f"{OURS}-fewer-guards"
 
 _CHAINED = 10
@@ -114,6 +115,7 @@ _TOOLS: Mapping[str, _Tool] = MappingProxyType(
         ),
         GRAPHS: _Tool({"mode": "reduce-overhead"}),
         INDUCTOR: _Tool({}),
+        AUTOTUNED: _Tool({"mode": "max-autotune"}),
         HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
     }
 )

@@ -201,9 +201,10 @@ _CALLED = {
     "inductor-graphs-fp16": "its graphs, fp16",
 }
 _SAME_TYPE = ("inductor", "inductor-graphs")
+"""Inductor's modes that compute in the type of the model, f32 as TF32."""
+_AUTOTUNED = ("inductor-graphs", "inductor-max-autotune")
 _CALL_OVER_KERNELS, _CALL_MILLISECONDS = 1.1, 0.02
 """What a call may take: times its kernels', and more than these."""
-"""Inductor's modes that compute in the type of the model, f32 as TF32."""
 
 
 def called_networks(files: Sequence[Any]) -> list[str]:
@@ -276,6 +277,19 @@ def guards(files: Sequence[Any]) -> list[str]:
     lines = table(heads, sorted(rows))
     bound = f"{_CALL_OVER_KERNELS} times their kernels' time and {1e3 * _CALL_MILLISECONDS:.0f} us"
     return [*lines, "", f"With fewer guards {sum(within)} of {len(within)} calls take at most {bound}."]
+
+
+def autotuned(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls beside those of Inductor that has searched its kernels, f32 as TF32; ratios."""
+    heads = ("network", "type", "batch", "ours, ms", "Inductor's graphs", "max-autotune", "over the better")
+    rows = []
+    for row in (row for file in files for row in file["gpu_networks"].values()):
+        times = (row["tools"][name]["milliseconds"] for name in ("winograd", *_AUTOTUNED))
+        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
+        rows.append(
+            (*named, *(number(each, ".2f") for each in times), number(_over(row, *_AUTOTUNED), ".2f"))
+        )
+    return table(heads, sorted(rows))
 
 
 def half_networks(files: Sequence[Any]) -> list[str]:

@@ -15,7 +15,7 @@ from wide import wide
 from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import called_networks, guards, half_networks, open_sizes, over_tf32
+from benchmarks.tables.gpu import autotuned, called_networks, guards, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
@@ -58,6 +58,12 @@ def test_the_table_of_guards_says_which_calls_take_little_more_than_their_kernel
     lines = guards([{gpu_networks.TITLE: {"a": close, "b": far}}])
     assert lines[2] == "| `close` | f32 | 1 | 0.400 | 0.120 | 0.060 | 0.100 | 9 |"
     assert lines[-1] == "With fewer guards 1 of 2 calls take at most 1.1 times their kernels' time and 20 us."
+
+
+def test_the_table_of_searched_kernels_compares_with_the_better_of_both() -> None:
+    searched = row("searched", 1, winograd=2.0, inductor_graphs=4.0, inductor_max_autotune=3.0)
+    lines = autotuned([{gpu_networks.TITLE: {"a": {**searched, "type": "f16"}}}])
+    assert lines[2] == "| `searched` | f16 | 1 | 2.00 | 4.00 | 3.00 | 1.50 |"
 
 
 def test_large_images_come_one_at_a_time() -> None:
