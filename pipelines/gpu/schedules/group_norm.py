@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.image_sum import SummedExtents
@@ -23,19 +24,24 @@ _MOST_SLICES = 32
 # What kernels take, of an H200, in seconds and bytes a second.
 _KERNEL = 2e-6
 """From the end of the kernel before, where kernels are in a chain, to when all of memory is busy."""
-_STATISTICS = 0.5e-6
+_PARTS = 6.5e-6
+"""The same of three kernels, two of which begin as those before them end, and the merging of all moments."""
+_STATISTICS = 1e-6
 """Sums over a workgroup's threads for a mean, and again for deviations from it."""
-_EXCHANGE = 2.5e-6
-"""Of a cluster: until its workgroups run, two barriers, and what they read of each other in between."""
+_EXCHANGE = 2e-6
+"""Two barriers of a cluster, and what its workgroups read of each other in between."""
 _SHARED_MEMORY = 200e9
 """What a multiprocessor writes, or reads, of the memory that its threads share: a quad once, and twice."""
-_MERGES = 1.5e-6
-"""Of the moments of all workgroups by a kernel of its own, beside the time in which it begins."""
 _MEMORY = 4.0e12
+_CACHE = 5.0e12
+"""Memory, of images that the second cache holds when they are read again."""
+_CACHE_BYTES = 40 << 20
 _MULTIPROCESSOR_MEMORY = 64e9
 """What one multiprocessor reads and writes."""
-_MULTIPROCESSORS = 128
-"""Of a large GPU, that hold clusters."""
+_AT_ONCE = MappingProxyType({1: 132, 2: 66, 4: 30, 8: 15})
+"""Clusters of so many workgroups that run at once, one on a multiprocessor: those of a cluster are of the 14
+to 18 that are neighbours."""
+
 _GRANULE = 64
 """Bytes that memory gives at least, wherever they are in a row."""
 
@@ -124,7 +130,7 @@ class GroupNormSchedule:
         row = self.columns * read
         touched = ceil_div(row, _GRANULE) * _GRANULE / self.columns
         cluster, blocks, outer = self.grid
-        rounds = ceil_div(cluster * blocks * outer, _MULTIPROCESSORS)
+        rounds = ceil_div(blocks * outer, _AT_ONCE[cluster])
         of_workgroup = self.rows * self.columns * (touched + written)
         of_all = self.extents.sums * self.extents.summed * (touched + written)
         moving = max(of_all / _MEMORY, rounds * of_workgroup / _MULTIPROCESSOR_MEMORY)
@@ -136,7 +142,9 @@ class GroupNormSchedule:
 
 def seconds_of_parts(extents: SummedExtents, read: int, written: int) -> float:
     """What three kernels take that sum parts of the image, combine these, and normalize it."""
-    return 3 * _KERNEL + _MERGES + extents.sums * extents.summed * (2 * read + written) / _MEMORY
+    elements = extents.sums * extents.summed
+    memory = _CACHE if elements * read <= _CACHE_BYTES else _MEMORY
+    return _PARTS + elements * (2 * read + written) / memory
 
 
 def group_norm_schedule(
