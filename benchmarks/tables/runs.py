@@ -196,7 +196,7 @@ RUNS: Mapping[str, Run] = {
         "--threads 2 --jobs 7 --seconds 4",
     ),
     "models-of-people-processor-time.json": Run(
-        "2026-11-28",
+        "2026-11-29",
         "a core of Emerald Rapids beside other work, torch 2.13",
         "models_of_people --processor-time --tools ours onnxruntime openvino --threads 1 --seconds 4",
     ),

@@ -83,7 +83,7 @@ class WinogradOptions:
         None,
         "a number of at least 0",
         "microseconds that a layer may take longer for each MiB that its filters take less",
-        auto="0.6 of what a CPU takes to read one from memory, 0 on a GPU",
+        auto="what a CPU takes to read one from memory, 0 on a GPU",
         flag="iree-winograd-filter-memory-price",
         accepts=lambda price: 0 <= price < inf,
     )

@@ -46,8 +46,8 @@ class SelectAlgorithm:
     gets the output tile and part size, possibly different per dimension, that are predicted to take least
     time on the module's target among those whose predicted error is small, and the schedule of the kernels
     that this is predicted for; output tile 1 is the direct convolution. Where a tuning database holds
-    measurements of it, it gets the fastest of these instead. A byte of constant filters is worth a part of
-    the time that reading it takes on a CPU, where other processes read, too.
+    measurements of it, it gets the fastest of these instead. A byte of constant filters is worth the
+    time that reading it takes on a CPU: where other processes read, too, it takes as much longer.
 
     A product of rows and a matrix known in advance, a fully connected layer, gets that of the 1x1 convolution
     that it is. For a few rows its time is that of reading the matrix, which the direct kernel finds packed in

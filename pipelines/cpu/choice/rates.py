@@ -21,8 +21,6 @@ OUTPUT_ELEMENT_CYCLES = 2.0
 """Of reading or writing one vector in a transform: tiles overlap, their elements lie apart."""
 MEMORY_FILTERS = 0.9
 """The part of memory's bandwidth, as long runs reach it, that the reading of filters does."""
-BUSY_READING = 0.6
-"""What a byte from memory takes longer beside processes that read memory, too, over what it takes alone."""
 CACHED_FILTERS = 0.54
 """The same of a cache's bandwidth."""
 SHARED_TILES = 0.5

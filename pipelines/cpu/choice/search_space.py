@@ -19,7 +19,7 @@ from .cost_model import least_seconds
 from .default_schedule import default_schedules, fastest_by_kernel, transforming_filters
 from .iree_cost import iree_matmul_seconds
 from .kernel_choices import KERNEL_CHOICES, stage_seconds
-from .rates import BUSY_READING, FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
+from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
 from .tile_schedules import may_transform_filters
 from .workers import Workers
@@ -133,8 +133,8 @@ class CpuSearchSpace:
 
     @property
     def filter_byte_price(self) -> float:
-        """What reading a byte takes longer where other processes read memory, too."""
-        return BUSY_READING / Workers(self.machine, self.threads, self.threads).memory_bandwidth
+        """What reading a byte takes: where other processes read memory, too, it takes as much longer."""
+        return 1 / Workers(self.machine, self.threads, self.threads).memory_bandwidth
 
     def misfit(self, shape: ConvolutionShape, schedule: Schedule) -> Reason | None:
         """Why the kernels don't compute `shape` by `schedule`, e.g. that of another, or None."""

@@ -105,10 +105,10 @@ def test_the_choice_is_among_those_that_are_looked_at(price: float | None) -> No
         assert chosen(few_known).implementation == chosen(all_known).implementation
 
 
-def test_the_default_is_a_part_of_reading_memory() -> None:
+def test_the_default_is_what_reading_memory_takes() -> None:
     by_default = decisions(None)
     space = by_default[0].space
-    assert 0 < space.filter_byte_price < 1 / space.limits.bandwidths[-1].bytes_per_second
+    assert space.filter_byte_price == 1 / space.limits.bandwidths[-1].bytes_per_second
     given = decisions(1e6 * 2**20 * space.filter_byte_price)
     for own, same in zip(by_default, given, strict=True):
         assert chosen(own).implementation == chosen(same).implementation
