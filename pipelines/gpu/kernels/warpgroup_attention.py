@@ -18,7 +18,7 @@ from math import log2
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, math, memref
-from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
+from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import constant_like, vector_type
@@ -163,33 +163,14 @@ class _Workgroup:
         self._queries.store(queries, self._shared, 0)
         self._store_block(Index(0), loaded)
         loaded = self._load_following(Index(0))
-        if self._schedule.overlaps:
-            # Warpgroups behind the last query help to move keys alone.
-            when(self._has_queries, lambda: self._attend_ahead(loaded), lambda: self._move(loaded))
-        else:
-            self._attend(loaded)
+        # Warpgroups behind the last query help to move keys alone.
+        when(self._has_queries, lambda: self._attend(loaded), lambda: self._move(loaded))
 
     def _attend(self, loaded: list[ir.Value]) -> None:
-        """Each block's scores, exponentials, and products with values, one after the other."""
-        scores, keys = self._scores, self._schedule.keys
-        values = self._nothing()
-        whole = scores.columns // keys * keys
-        count = len(values)
-        if whole:
+        """A block's products with values run beside the exponentials of the next one.
 
-            def add_block(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
-                return self._add_moved(first, keys, carried[:count], carried[count:])
-
-            carried = loop_carried(whole, keys, [*values, *loaded], add_block, "keys")
-            values, loaded = carried[:count], carried[count:]
-        if rest := scores.columns - whole:
-            values = self._add_moved(Index(whole), rest, values, loaded)[:count]
-        self._store(values[2:4], values[4:])
-
-    def _attend_ahead(self, loaded: list[ir.Value]) -> None:
-        """The same, but a block's products with values run beside the exponentials of the next one.
-
-        What is carried has the weights of the block whose products are next, too.
+        Carried are the state of rows and results, the weights of the block whose products are next, and what
+        was loaded of the block after the next.
         """
         columns, keys = self._scores.columns, self._schedule.keys
         first = Index(0)
@@ -204,7 +185,7 @@ class _Workgroup:
 
         def add_block(first: Index, carried: list[ir.Value], count: int = keys) -> list[ir.Value]:
             values, weights, loaded = _parted(carried, counts)
-            return self._add_ahead(first, count, values, weights, loaded)
+            return self._add_block(first, count, values, weights, loaded)
 
         whole, rest = divmod(columns, keys)
         carried = [*values, *weights, *loaded]
@@ -220,7 +201,7 @@ class _Workgroup:
         (results,) = landed_sums([mixed])
         self._store(values[2:4], results)
 
-    def _add_ahead(
+    def _add_block(
         self,
         first: Index,
         count: int,
@@ -326,20 +307,6 @@ class _Workgroup:
     def _of_place(self, place: Index) -> Index:
         return place * self._stage_bytes + self._stages
 
-    def _add_moved(
-        self, first: Index, count: int, values: list[ir.Value], loaded: Sequence[ir.Value]
-    ) -> list[ir.Value]:
-        """Adds a block of so many keys.
-
-        The next one, of which this thread's chunks are `loaded`, comes to shared memory, and those of the one
-        behind it are asked for.
-        """
-        loaded = self._move_following(first, loaded)
-        # Warpgroups behind the last query help to move keys alone.
-        values = values_when(self._has_queries, lambda: self._add_block(first, count, values), values)
-        self._release(first)
-        return [*values, *loaded]
-
     def _move_following(self, first: Index, loaded: Sequence[ir.Value]) -> list[ir.Value]:
         """Leaves the block behind one, of which this thread has loaded its chunks, in shared memory.
 
@@ -355,19 +322,6 @@ class _Workgroup:
         when(self._lane.less_than(1), self._empty(place).arrive)
 
     # A block of keys
-
-    def _add_block(self, first: Index, count: int, values: Sequence[ir.Value]) -> list[ir.Value]:
-        scored = self._begin_scores(first, count)
-        commit_products()
-        (scores,) = landed_sums([scored])
-        state, scales, exponentials = self._weighed(first, count, scores, values[:4])
-        weights = self._held(exponentials)
-        scaled = self._scaled(values[4:], scales)
-        begin_products()
-        mixed = self._begin_mixed(first, weights, scaled)
-        commit_products()
-        (results,) = landed_sums([mixed])
-        return [*state, *results]
 
     def _weighed(
         self, first: Index, count: int, scores: Sequence[ir.Value], state: Sequence[ir.Value]

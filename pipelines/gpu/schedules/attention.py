@@ -219,9 +219,6 @@ class WarpgroupAttentionSchedule(AttentionSchedule):
     block_keys: int
     resident: int = 1
     """Workgroups that a multiprocessor should have registers for."""
-    overlaps: bool = True
-    """Whether a block's products with values run beside the exponentials of the next one, of which scores are
-    multiplied before. A thread has the weights of one block beside the scores of another then."""
     stages: int = 4
     """Blocks of keys, and of values, in shared memory."""
 

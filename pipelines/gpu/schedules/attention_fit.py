@@ -84,8 +84,9 @@ def multiplies_chunks(problem: AttentionProblem) -> bool:
 def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[WarpgroupAttentionSchedule]:
     """Those of fewer or more warpgroups, which share keys, that first which is predicted to take least.
 
-    Four of them, and blocks of 64 keys, took 156 us of 16 heads of 4096 tokens and 40 channels on an H200,
-    two with blocks of 128 253, when copies moved keys; four take 178 since registers do.
+    Four of them, and blocks of 64 keys, take 157 us of 16 heads of 4096 tokens and 40 channels on an H200,
+    190 with a fourth stage, two of them with blocks of 128 keys 238. Of 80 channels a fourth stage saves 4%.
+    Of 128 blocks of 128 keys would save 5%, but threads lack registers where the last block is a part of one.
     """
     channels, columns = max(problem.scores.reduction, problem.mixtures.columns), problem.scores.columns
     has_few_results = channels <= 64
@@ -105,7 +106,8 @@ def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[Warpgro
         resident = max(1, threads // (warpgroups * WARPGROUP_THREADS))
         schedule = WarpgroupAttentionSchedule(warpgroups, keys, resident)
         has_memory = resident * schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
-        return schedule if has_memory else replace(schedule, stages=_FEWEST_STAGES)
+        # Four are to stay close to each other.
+        return schedule if has_memory and warpgroups < 4 else replace(schedule, stages=_FEWEST_STAGES)
 
     return sorted(map(scheduled, range(most, 0, -1)), key=work)
 
