@@ -354,7 +354,8 @@ def between(files: Sequence[Any]) -> list[str]:
         "torch's",
     )
     rows = []
-    for found in (row for file in files for row in file["gpu_between"].values()):
+    measured = [row for file in files for row in file["gpu_between"].values()]
+    for found in sorted(measured, key=lambda row: (row["layer"], row["type"])):
         microseconds = found["microseconds"]
         share = found["copy_microseconds"] / microseconds if microseconds else None
         rows.append(

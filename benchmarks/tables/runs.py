@@ -80,6 +80,11 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 14 --rounds 15",
     ),
+    "gpu-between-half-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_between --jobs 16 --rounds 20 --layers ...",
+    ),
     "gpu-calls-32-images-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
