@@ -217,7 +217,7 @@ RUNS: Mapping[str, Run] = {
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
     ),
     "open-sizes.json": Run(
-        "2026-11-28",
+        "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
         "open_sizes --output benchmarks/results/open-sizes.json",
     ),
