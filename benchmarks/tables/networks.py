@@ -190,12 +190,15 @@ def half_precision(files: Sequence[Any]) -> list[str]:
         "ours in f32",
         *tools[2:],
         "over f32",
+        "OpenVINO's over ours",
         "error",
     )
     rows = []
     for record in (record for file in files for record in file):
         times = record["times"]
-        ours, single = (times.get(tool, {}).get("milliseconds") for tool in tools[:2])
+        ours, single, openvino = (
+            times.get(tool, {}).get("milliseconds") for tool in ("ours", "ours-f32", "openvino")
+        )
         rows.append(
             (
                 NAMES[record["network"]],
@@ -204,6 +207,7 @@ def half_precision(files: Sequence[Any]) -> list[str]:
                 str(record["threads"]),
                 *(number(times.get(tool, {}).get("milliseconds"), ".2f") for tool in tools),
                 number(None if ours is None or single is None else ours / single, ".2f"),
+                number(None if ours is None or openvino is None else openvino / ours, ".2f"),
                 *(number(times.get(tool, {}).get("error"), ".1e") for tool in ("ours", "torch")),
             )
         )

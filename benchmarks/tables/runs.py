@@ -161,6 +161,16 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids, one virtual processor beside other work",
         "half_precision --clock processor --rounds 7`, EfficientNet-B0 in f16 with `--rounds 9",
     ),
+    "half-one-core-openvino.json": Run(
+        "2026-11-29",
+        "Emerald Rapids, one virtual processor beside other work",
+        "half_precision --type bf16 --batch 1 8 --tools ours openvino --clock processor --rounds 9",
+    ),
+    "half-server-joined-rows.json": Run(
+        "2026-11-29",
+        "Emerald Rapids server, 16 virtual processors",
+        "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
+    ),
     "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
     "half-server-16-threads.json": Run(
         "2026-11-28",

@@ -80,7 +80,7 @@ class PoolInPlace:
         %r = flow.dispatch @winograd_max_pool_3x3_56x56x64(%x)
 
     On CUDA elements of half precision are compared as such, but where IREE computes what reads maxima with
-    them.
+    them. On CPUs they are read and stored so between convolutions, where vectors convert quickly.
 
         %r = flow.dispatch @winograd_window_max_3x3_56x56x64(%x) -> tensor<1x56x56x64xf16>
         %w = linalg.generic ins(%r) { arith.extf }
