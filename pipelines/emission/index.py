@@ -139,6 +139,8 @@ class Index:
 
 
 IndexLike = Index | int
+_NEAR = 3
+"""As far behind an index that is divided as others follow from it."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +222,24 @@ def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
 
 def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
     return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
+
+
+def divided(number: Index, divisor: IndexLike) -> tuple[Index, Index]:
+    """The quotient and the remainder of an index, what is added to which is behind one that isn't negative.
+
+    By a divisor that isn't known the index before is divided, once for all of up to three behind it: a
+    division takes as long as ten other operations.
+    """
+    divisor, ahead = Index.of(divisor), number.added
+    if divisor.known is not None or number.known is not None or not 0 < ahead <= _NEAR:
+        return number // divisor, number % divisor
+    before = Index(number.content)
+    quotient, remainder = before // divisor, before % divisor + ahead
+    for _ in range(ahead):
+        is_behind = remainder.at_least(divisor)
+        quotient = select_index(is_behind, quotient + 1, quotient)
+        remainder = select_index(is_behind, remainder - divisor, remainder)
+    return quotient, remainder
 
 
 def unflatten(number: Index, sizes: Sequence[IndexLike]) -> tuple[Index, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .index import Condition, Index, IndexLike, all_of, select_index
+from .index import Condition, Index, IndexLike, all_of, divided, select_index
 from .sized_shape import SizedShape
 
 TiledShape = ConvolutionShape | SizedShape
@@ -22,8 +22,11 @@ class Tile:
     first_output: tuple[Index, ...]
 
 
-def locate_tile(shape: TiledShape, number: Index) -> Tile:
-    """The tile with this number: row-major over (image, tile per dimension), phase-major within one."""
+def locate_tile(shape: TiledShape, number: Index, *, is_beside_others: bool = False) -> Tile:
+    """The tile with this number: row-major over (image, tile per dimension), phase-major within one.
+
+    Where it `is_beside_others` that are located in the same block of operations, all are divided once.
+    """
     shape = _sized(shape)
     decomposition = shape.decomposition
     coordinates = []
@@ -32,6 +35,9 @@ def locate_tile(shape: TiledShape, number: Index) -> Tile:
             # A division by a size that is known only at run time takes as long as a few loads.
             coordinates.append(number)
             number = Index(0)
+        elif is_beside_others:
+            number, coordinate = divided(number, tiles)
+            coordinates.append(coordinate)
         else:
             coordinates.append(number % tiles)
             number = number // tiles

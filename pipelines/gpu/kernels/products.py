@@ -77,12 +77,13 @@ class Outputs(Results, ABC):
     ) -> None:
         outputs, first = self.packing.group_outputs, self.block.first_column + column
         exists = self._exists(row)
+        before = self._located(row, existing=loaded is not None) if self._locates_together else None
         if outputs != self.packing.padded_filters:
             exists = exists & first.less_than(outputs)
 
         def finish() -> None:
             # Where it was located for its loads, or by now.
-            image, position = self._located(row, existing=loaded is not None)
+            image, position = before or self._located(row, existing=loaded is not None)
             channel = self._channel(first)
             if loaded is None:
                 finished = self.epilogue.emit(value, image, position, channel)
@@ -92,6 +93,15 @@ class Outputs(Results, ABC):
             self._write(finished, image, position, channel, remaining)
 
         when(exists, finish)
+
+    @property
+    def _locates_together(self) -> bool:
+        """Whether rows are located beside each other, not each where it is known to exist.
+
+        An output of unknown sizes lies where its number says, which compilers see, but between pixels of a
+        larger tensor.
+        """
+        return bool(self.packing.shape.unknown_sizes) and not self.output.has_pixels_in_order
 
     def _write(
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index
@@ -312,7 +322,7 @@ class BlockOutputs(Outputs):
         number = self._number(row)
         if existing and not self._are_all:
             number = number.minimum(self.tiles - 1)
-        tile = locate_tile(self.shape, number)
+        tile = locate_tile(self.shape, number, is_beside_others=self._locates_together)
         return tile.image, tuple(each.first for each in output_positions(self.shape, tile))
 
     def _number(self, row: Index) -> Index:
