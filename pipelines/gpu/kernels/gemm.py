@@ -126,10 +126,17 @@ class MultiplyAddProduct:
         all of them where a block of the reduction has no more than one view.
         """
         packing = self.packing
-        shape = packing.in_line(sizes, image) or SizedShape.of(packing.shape, sizes)
+        in_line = packing.in_line(sizes, image)
+        shape = in_line or SizedShape.of(packing.shape, sizes)
         first = block.row_block * packing.schedule.block_rows + row
         last = packing.tiles(sizes) - 1
-        tiles = [locate_tile(shape, (first + i).minimum(last)) for i in range(QUAD)]
+        # By unknown sizes one row is divided, which the others follow, past the last one, too.
+        follows = bool(packing.shape.unknown_sizes) and in_line is None
+        if follows:
+            numbers = [first.minimum(last) + i for i in range(QUAD)]
+        else:
+            numbers = [(first + i).minimum(last) for i in range(QUAD)]
+        tiles = [locate_tile(shape, number, is_beside_others=follows) for number in numbers]
         step = shape.decomposition.step
         origins = [
             image.offset(
@@ -162,7 +169,7 @@ class MultiplyAddProduct:
                 positions = input_positions(shape, tile, offsets)
                 _, exists = clamped_element(positions, (Index(0),) * len(positions))
                 offset = origin + own + distance
-                if not exists.known:
+                if not exists.known or follows:
                     # Anywhere in the image, which takes fewer instructions than one place. Scalars are loaded
                     # one by one: the last ones of an image may be less than a quad.
                     offset = offset.minimum(image.size - (QUAD if image.by_quads else 1)).maximum(0)
