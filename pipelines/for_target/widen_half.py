@@ -10,7 +10,9 @@ from iree.winograd.passes.build.conversions import converted, single_constant
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
 from iree.winograd.passes.match.matmul import matmuls
 from iree.winograd.passes.match.navigation import defining_operation
@@ -67,7 +69,7 @@ class WidenHalf:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not any(map(has_half, chain(convolutions(module), filter(_is_layer, matmuls(module))))):
+        if not any(chain(map(has_half, convolutions(module)), map(_is_half_layer, matmuls(module)))):
             return
         if supported_backend(module) is None:
             return
@@ -149,10 +151,11 @@ class _Widening:
         return self.singles[value]
 
 
-def _is_layer(matmul: ir.Operation) -> bool:
-    """Whether there are kernels for the product in f32: of rows and a matrix of the model's."""
+def _is_half_layer(matmul: ir.Operation) -> bool:
+    """Whether a product is of rows of half precision and a matrix of the model's, maybe widened before."""
     rows, matrix, _ = matmul.operands
-    return bool(rows.type.has_static_shape) and is_known_at_load(matrix)
+    is_half = has_half(matmul) or held_type(rows) is not None
+    return is_half and rows.type.has_static_shape and is_known_at_load(widened_source(matrix) or matrix)
 
 
 def _can_widen(operation: ir.Operation) -> bool:

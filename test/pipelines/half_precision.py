@@ -32,7 +32,7 @@ def convolution(*sizes: int, **options: Any) -> Callable[[], nn.Module]:
 
 
 def linear(*sizes: int) -> Callable[[], nn.Module]:
-    """Without a bias: torch rounds the product before it adds one."""
+    """Without a bias."""
     return partial(nn.Linear, *sizes, bias=False)
 
 
@@ -48,9 +48,10 @@ LAYERS: dict[str, Layer] = {
     "1-D": (partial(nn.Conv1d, 16, 16, 9, padding=4), (1, 16, 50)),
     "3-D": (partial(nn.Conv3d, 8, 8, 3, padding=1), (1, 8, 6, 9, 9)),
     "fully connected": (linear(64, 40), (6, 64)),
+    "with a bias": (partial(nn.Linear, 64, 40), (2, 3, 64)),
 }
 """Layers, and the sizes of their images."""
-QUICK_LAYERS = ("3x3", "strided", "depthwise", "no whole quads", "fully connected")
+QUICK_LAYERS = ("3x3", "strided", "depthwise", "no whole quads", "fully connected", "with a bias")
 OTHER_LAYERS = tuple(name for name in LAYERS if name not in QUICK_LAYERS)
 
 

@@ -13,16 +13,30 @@ def linear(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None =
     """`aten.linear` of all rows at once, however they lie in memory.
 
     Where they aren't contiguous, as behind attention over channels, torch multiplies every image by a copy of
-    the weights.
+    the weights. In half precision the sum with a bias is rounded once, as torch does.
     """
     if 0 in weight.shape:
         result = rows.new_zeros((*rows.shape[:-1], weight.shape[0]))
         return result if bias is None else result + bias
+    if bias is not None and rows.dtype in (torch.float16, torch.bfloat16) and not _is_open(rows):
+        return _rounded_once(rows, weight, bias)
     if rows.dim() < 3:
         return NotImplemented
     products = torch.ops.aten.mm.default(rows.reshape(-1, rows.shape[-1]), weight.t())
     result = products.view(*rows.shape[:-1], weight.shape[0])
     return result if bias is None else result + bias
+
+
+def _is_open(tensor: torch.Tensor) -> bool:
+    """Whether a size is known only in a call: IREE multiplies such rows, on GPUs in half precision."""
+    return not all(isinstance(size, int) for size in tensor.shape)
+
+
+def _rounded_once(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
+    """`aten.linear` in half precision. torch-mlir would round the product, and the sum once more."""
+    products = torch.ops.aten.mm.default(rows.float().reshape(-1, rows.shape[-1]), weight.t().float())
+    sums = (products + bias.float()).to(rows.dtype)
+    return sums.view(*rows.shape[:-1], weight.shape[0])
 
 
 def mean(
