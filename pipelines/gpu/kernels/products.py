@@ -297,7 +297,7 @@ class DirectProductKernel(BlockedProductKernel):
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
         tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
-        if (in_line := packing.in_line(work.sizes, output)) is not None:
+        if (in_line := packing.outputs_in_line(work.sizes, output)) is not None:
             images = () if work.sizes.batch.known == 1 else (work.sizes.batch,)
             epilogue = replace(epilogue, lined_up=(*images, *sized.output_size))
             sized = in_line

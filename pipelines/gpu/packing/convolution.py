@@ -48,16 +48,25 @@ class ConvolutionPacking(ABC):
         return sizes.batch * product(SizedShape.of(self.shape, sizes).tiles_per_image)
 
     def in_line(self, sizes: Sizes, image: GlobalBuffer) -> SizedShape | None:
-        """The shape with all pixels of all images as one row, as they lie in `image`.
+        """The shape with all pixels of all images as one row, as they lie in `image`, which it reads.
 
         None where they don't, where an output is of more than one, or where sizes are known: of these their
         places take few instructions.
         """
-        if not (self.shape.unknown_sizes and self.shape.is_of_single_pixels and image.has_pixels_in_order):
+        return self.outputs_in_line(sizes, image) if self.shape.is_of_single_pixels else None
+
+    def outputs_in_line(self, sizes: Sizes, output: GlobalBuffer) -> SizedShape | None:
+        """The shape with all outputs of a direct convolution as one row, as they lie in `output`.
+
+        None where they don't, where tiles are numbered in another order, or where sizes are known.
+        """
+        shape = self.shape
+        is_direct = shape.transform_size == 1 and set(shape.decomposition.phases) == {1}
+        if not (shape.unknown_sizes and is_direct and output.has_pixels_in_order):
             return None
-        size = SizedShape.of(self.shape, sizes).in_line
+        size = SizedShape.of(shape, sizes).in_line
         size = (*size[:-1], sizes.batch * size[-1])
-        return SizedShape(self.shape, size, size, Index(1))
+        return SizedShape(shape, size, size, Index(1))
 
     def view_offsets(self, view: Index) -> tuple[Index, ...]:
         """The offset of a view that is known only when the kernel runs."""
