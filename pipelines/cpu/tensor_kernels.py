@@ -205,11 +205,11 @@ def _misfit_of_windows(operation: WindowSums, target: CpuTarget) -> Reason | Non
 
 def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.selection import SelectionKernel
+    from iree.winograd.pipelines.emission.selection import Selection
 
     image, like, destination = operation.image, operation.like, operation.destination
-    weighted = tuple(tuple(tap.weights is not None for tap in taps) for taps in operation.taps)
-    first = 0 if destination is None else destination.first
-    kernel = SelectionKernel(weighted, image.type.shape[-1], target, first)
+    selection = Selection(operation.is_weighted, image.type.shape[-1])
+    kernel = SelectionKernel(selection, target, 0 if destination is None else destination.first)
     sizes = _shape_like(image, like if destination is None else destination.whole)
     extents, (read, written) = _image_sizes(image, like)
     tables = [

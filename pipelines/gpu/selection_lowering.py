@@ -5,6 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.pipelines.emission.selection import Selection
 from iree.winograd.pipelines.emission.signature import DispatchTensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import (
@@ -24,8 +25,7 @@ from iree.winograd.pipelines.problems.tensor_operations import PixelSelection
 def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value:
     """Emits the dispatch of an operation: `N x OH... x C`, or a larger tensor with these channels."""
     channels = ir.RankedTensorType(operation.image.type).shape[-1]
-    weighted = tuple(tuple(tap.weights is not None for tap in taps) for taps in operation.taps)
-    kernel = SelectionKernel(weighted, channels)
+    kernel = SelectionKernel(Selection(operation.is_weighted, channels))
     operands = [image_in_place(operation.image, channels, by_quads=channels % QUAD == 0)]
     for dimension, taps in enumerate(operation.taps):
         for tap in taps:

@@ -94,6 +94,11 @@ class PixelSelection:
     destination: ChannelSlice | None = None
     """The channels of a larger tensor, empty as yet, that they are written to; None for one of their own."""
 
+    @property
+    def is_weighted(self) -> tuple[tuple[bool, ...], ...]:
+        """For each tap of each spatial dimension whether it has weights."""
+        return tuple(tuple(tap.weights is not None for tap in taps) for taps in self.taps)
+
 
 @dataclass(frozen=True)
 class ResampledImage:

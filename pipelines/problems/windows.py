@@ -30,6 +30,11 @@ class Windows:
         """Whether a size is known only at run time."""
         return None in (*self.extents, *self.outputs)
 
+    def kernel_name(self, kind: str) -> str:
+        """The name of a kernel that computes something of them."""
+        outputs = "x".join("any" if each is None else str(each) for each in self.outputs)
+        return f"winograd_{kind}_{'x'.join(map(str, self.size))}_{outputs}x{self.channels}"
+
     def first(self, dimension: int, window: int) -> int:
         """The position of a window's first element, which may be outside of the image."""
         return window * self.strides[dimension] - self.low[dimension]

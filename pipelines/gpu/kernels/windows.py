@@ -51,9 +51,7 @@ class WindowKernel(ABC):
 
     @property
     def name(self) -> str:
-        outputs = "x".join("any" if each is None else str(each) for each in self.windows.outputs)
-        size = "x".join(map(str, self.windows.size))
-        return f"winograd_{self.kind}_{size}_{outputs}x{self.windows.channels}"
+        return self.windows.kernel_name(self.kind)
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of windows, channels."""

@@ -1,0 +1,94 @@
+"""Pixels that are selected or blended of an image, at positions and with weights in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Generic, Protocol, TypeVar
+
+from iree.winograd.dialect.bindings import arith, ir, memref
+
+from .index import Index
+from .vectors import broadcast
+
+
+class Table(Protocol):
+    """A tensor in memory that a kernel reads one by one."""
+
+    memref: ir.Value
+
+    def load_scalar(self, offset: Index) -> ir.Value: ...
+
+
+TableT = TypeVar("TableT", bound=Table)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tap reads the image along a dimension, and its weight, a vector of equal lanes."""
+
+    index: Index
+    weight: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Sums of pixels: `is_weighted` says for each tap of each spatial dimension whether it has weights.
+
+    Of a dimension without taps all is taken.
+    """
+
+    is_weighted: tuple[tuple[bool, ...], ...]
+    channels: int
+
+    @property
+    def name(self) -> str:
+        """A kernel's."""
+        kinds = ("blended" if any(taps) else "selected" if taps else "all" for taps in self.is_weighted)
+        return f"winograd_{'x'.join(kinds)}x{self.channels}"
+
+    def taps(self, tables: Sequence[TableT]) -> list[Taps[TableT]]:
+        """Each dimension's, of positions of each tap and, next to them, its weights, if it has some."""
+        given = iter(tables)
+        return [
+            Taps([(next(given), next(given) if weighted else None) for weighted in dimension])
+            for dimension in self.is_weighted
+        ]
+
+
+@dataclass(frozen=True)
+class Taps(Generic[TableT]):
+    """Positions along a dimension, and weights where there are some."""
+
+    tables: Sequence[tuple[TableT, TableT | None]]
+
+    def places(self, index: Index, lanes: int) -> list[Place]:
+        """Where the element `index` of the dimension comes from."""
+        if not self.tables:
+            return [Place(index)]
+        return [
+            Place(
+                Index(arith.index_cast(ir.IndexType.get(), memref.load(positions.memref, [index.value]))),
+                None if weights is None else broadcast(weights.load_scalar(index), lanes),
+            )
+            for positions, weights in self.tables
+        ]
+
+
+def blended(
+    load: Callable[[list[Index]], ir.Value],
+    places: Sequence[Sequence[Place]],
+    chosen: Sequence[Index] = (),
+) -> ir.Value:
+    """The sum over the places of all dimensions, those of the first one first, of what `load` reads there.
+
+    In dimensions after those of `places` it reads at `chosen`.
+    """
+    if not places:
+        return load(list(chosen))
+    *outer, last = places
+    parts = [(blended(load, outer, [place.index, *chosen]), place.weight) for place in last]
+    return reduce(
+        arith.addf, [part if weight is None else arith.mulf(part, weight) for part, weight in parts]
+    )
