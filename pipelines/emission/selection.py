@@ -16,9 +16,10 @@ from .vectors import broadcast
 class Table(Protocol):
     """A tensor in memory that a kernel reads one by one."""
 
-    memref: ir.Value
+    @property
+    def memref(self) -> ir.Value: ...
 
-    def load_scalar(self, offset: Index) -> ir.Value: ...
+    def load_scalar(self, offset: Index, /) -> ir.Value: ...
 
 
 TableT = TypeVar("TableT", bound=Table)
