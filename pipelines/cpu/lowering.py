@@ -159,7 +159,7 @@ class CpuLowering:
             body,
             chain_attributes(kernel, group, signature),
         )
-        sizes = [size_of_group(group, size).value for size in signature.dynamic_sizes]
+        sizes = [size_of_group(group, size, group.insertion).value for size in signature.dynamic_sizes]
         return emit_dispatch(name, signature, operands, sizes, numbers)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:

@@ -43,14 +43,17 @@ def read_tensor(type_: ir.Type, indexing_map: ir.AffineMap) -> DispatchTensor:
     return _tensor(ir.RankedTensorType(type_), sizes)
 
 
-def size_of_group(group: ConvolutionGroup, size: Size) -> Index:
-    """A size of the images of a convolution, emitted at the insertion point where it isn't known."""
+def size_of_group(group: ConvolutionGroup, size: Size, insertion: ir.Operation | None) -> Index:
+    """A size of the images of a convolution, emitted at the insertion point where it isn't known.
+
+    `insertion` is that of the group, if kernels write the outputs there.
+    """
     image, shape = group.input_transform.input, group.shape
     if size == BATCH:
         return Index(size_of(image, 0))
-    if size.of == "output" and group.insertion is not None:
+    if size.of == "output" and insertion is not None and group.insertion is not None:
         # The same value for all parts: later ones have it for the tensor's.
-        return Index(size_of(group.insertion.operands[1], 1 + size.dimension))
+        return Index(size_of(insertion.operands[1], 1 + size.dimension))
     first = 2 if shape.input_channels_first else 1
     extent = Index(size_of(image, first + size.dimension))
     return extent if size.of == "input" else output_extent(shape, size.dimension, extent)

@@ -179,7 +179,7 @@ class ConvolutionLowering(ABC):
         return {**self._sizes, **values}
 
     def _size(self, size: Size) -> int | ir.Value:
-        found = size_of_group(self.group, size)
+        found = size_of_group(self.group, size, insertion_of(self.group))
         return found.value if found.known is None else found.known
 
 

@@ -62,6 +62,19 @@ class Decoder(nn.Module):
         return self.merge(torch.cat([skip, self.up(deep)], 1))
 
 
+class Uneven(nn.Module):
+    """A part of whole quads of a tensor whose pixels aren't, so that it is copied there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 3, 2, padding=1), nn.Conv2d(4, 6, 3, 2, padding=1)
+        self.last = nn.Conv2d(14, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        parts = [torch.relu(each(image)) for each in (self.first, self.second)]
+        return self.last(torch.cat(parts, 1))
+
+
 class Enlarged(nn.Module):
     """A level of a neck: an image is enlarged by its nearest pixels, and concatenated with a larger one."""
 
@@ -232,7 +245,9 @@ def test_parts_of_all_kinds_are_where_they_belong(
     ("model", "multiple"),
     [
         (Decoder(), 2),
-        *wide_combinations([(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(), 2)]),
+        *wide_combinations(
+            [(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(), 2), (Uneven(), 2)]
+        ),
     ],
 )
 def test_parts_of_any_size_are_where_they_belong(
