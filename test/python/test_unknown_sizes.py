@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
+from typing import Any
 
 import iree.winograd as winograd
 import numpy as np
@@ -61,14 +62,23 @@ Import = Callable[[nn.Module, OpenNetwork, Path], ImportedModel]
     ],
 )
 def test_all_convolutions_are_taken_and_right(name: str, imported: Import, tmp_path: Path) -> None:
+    expect_right(name, imported, tmp_path, "local-sync", threads=1)
+
+
+@pytest.mark.parametrize("name", ["unet, transposed", "detector with neck", "efficientnet", "film"])
+def test_all_are_taken_on_gpus(name: str, tmp_path: Path) -> None:
+    expect_right(name, from_torch, tmp_path, "vulkan", target="vulkan")
+
+
+def expect_right(name: str, imported: Import, tmp_path: Path, device: str, **options: Any) -> None:
     network = OPEN_NETWORKS[name]
     model = network.network.calibrated()
     source = imported(model, network, tmp_path / "network.onnx")
     with warnings.catch_warnings():
         # A convolution that is left is one.
         warnings.simplefilter("error")
-        compiled = winograd.compile(source, threads=1)
-    program, exact = winograd.load(compiled, device="local-sync"), copy.deepcopy(model).double()
+        compiled = winograd.compile(source, **options)
+    program, exact = winograd.load(compiled, device), copy.deepcopy(model).double()
     for times in TIMES:
         image = torch.randn(1, network.channels, *network.size(times))
         with torch.no_grad():
