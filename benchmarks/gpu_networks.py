@@ -5,18 +5,17 @@
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
 Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs
-(`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search. All get the same images,
-channels last.
-`--tools winograd winograd-fewer-guards` tells what torch's guards take of a call. With `--types f16` or
-`bf16` the network is of that type in all tools, and `eager_error` is that of torch in it. Each network,
+(`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search; `inductor-max-autotune`
+searches for kernels first, which takes minutes. All get the same images, channels last. With `--types f16`
+or `bf16` the network is of that type in all tools, and `eager_error` is that of torch in it. Each network,
 batch and type has its own process, on one of the `--gpus`. These compile side by side. When all have, the
 host does nothing else but to time them, one at once on each GPU, which is kept busy before. Milliseconds
-are of a call that waits for its end, of one of several in a chain, and of its kernels, of which those
-that take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64
-on the same device: the geometric mean of those of eight images, or of as many batches as have eight, since
-that of one image is chance in half precision. What our backend leaves to the fallback is listed. Networks
-whose library isn't installed fail by that alone; those that the output already has are skipped, so that a
-run can be continued.
+are of a call that waits for its end, of one of several in a chain, and of its kernels, of which those that
+take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64 on the
+same device: the geometric mean of those of eight images, or of as many batches as have eight, since that of
+one image is chance in half precision. What our backend leaves to the fallback is listed. Networks whose
+library isn't installed fail by that alone; those that the output already has are skipped, so that a run can
+be continued.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import iree.winograd
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.compile_contenders import (
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
 TITLE = "gpu_networks"
 INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
 AUTOTUNED = "inductor-max-autotune"
-FEWER_GUARDS = f"{OURS}-fewer-guards"
 
 _CHAINED = 10
 """Calls that follow each other without waiting."""
@@ -110,9 +107,6 @@ class _Tool:
 _TOOLS: Mapping[str, _Tool] = MappingProxyType(
     {
         OURS: _Tool({"backend": OURS}, tf32=False),
-        FEWER_GUARDS: _Tool(
-            {"backend": OURS, "options": {"guard_filter_fn": iree.winograd.fewer_guards}}, tf32=False
-        ),
         GRAPHS: _Tool({"mode": "reduce-overhead"}),
         INDUCTOR: _Tool({}),
         AUTOTUNED: _Tool({"mode": "max-autotune"}),

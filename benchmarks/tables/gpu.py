@@ -202,9 +202,6 @@ _CALLED = {
 }
 _SAME_TYPE = ("inductor", "inductor-graphs")
 """Inductor's modes that compute in the type of the model, f32 as TF32."""
-_AUTOTUNED = ("inductor-graphs", "inductor-max-autotune")
-_CALL_OVER_KERNELS, _CALL_MILLISECONDS = 1.1, 0.02
-"""What a call may take: times its kernels', and more than these."""
 
 
 def called_networks(files: Sequence[Any]) -> list[str]:
@@ -261,35 +258,6 @@ def _beside_fp16(row: Mapping[str, Any], half: Mapping[str, Any] | None) -> Mapp
     tools = row.get("tools", {})
     in_half = {} if half is None else half.get("tools", {}).get("inductor-graphs", {})
     return {**row, "tools": {"inductor-graphs-fp16": in_half, **tools}} if in_half and tools else row
-
-
-def guards(files: Sequence[Any]) -> list[str]:
-    """Milliseconds of calls with all of torch's guards and with fewer, beside those of their kernels."""
-    heads = ("network", "type", "batch", "a call, ms", "fewer guards", "chained", "its kernels", "count")
-    rows, within = [], []
-    for row in (row for file in files for row in file["gpu_networks"].values()):
-        all_guards, fewer = (row["tools"][name] for name in ("winograd", "winograd-fewer-guards"))
-        kernels = all_guards["kernel_milliseconds"]
-        within.append(fewer["milliseconds"] <= _CALL_OVER_KERNELS * kernels + _CALL_MILLISECONDS)
-        times = (all_guards["milliseconds"], fewer["milliseconds"], fewer["chained"], kernels)
-        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
-        rows.append((*named, *(number(each, ".3f") for each in times), number(all_guards["kernels"], ".0f")))
-    lines = table(heads, sorted(rows))
-    bound = f"{_CALL_OVER_KERNELS} times their kernels' time and {1e3 * _CALL_MILLISECONDS:.0f} us"
-    return [*lines, "", f"With fewer guards {sum(within)} of {len(within)} calls take at most {bound}."]
-
-
-def autotuned(files: Sequence[Any]) -> list[str]:
-    """Milliseconds of calls beside those of Inductor that has searched its kernels, f32 as TF32; ratios."""
-    heads = ("network", "type", "batch", "ours, ms", "Inductor's graphs", "max-autotune", "over the better")
-    rows = []
-    for row in (row for file in files for row in file["gpu_networks"].values()):
-        times = (row["tools"][name]["milliseconds"] for name in ("winograd", *_AUTOTUNED))
-        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
-        rows.append(
-            (*named, *(number(each, ".2f") for each in times), number(_over(row, *_AUTOTUNED), ".2f"))
-        )
-    return table(heads, sorted(rows))
 
 
 def half_networks(files: Sequence[Any]) -> list[str]:
@@ -419,8 +387,21 @@ def open_sizes(files: Sequence[Any]) -> list[str]:
         f"{each} times as fast as {_OPEN_PROGRAMS[tool]}" for each, tool in zip(means, others, strict=True)
     )
     failures = (f"{network}: {record['failure']}" for network, record in records if "failure" in record)
+    kernels = _open_kernels([found for _, _, found in measured])
     sentences = [f"In the geometric mean of {len(rows)} it is {over}.", *(f"{each}." for each in failures)]
-    return [*table(heads, rows), "", " ".join(sentences)]
+    return [*table(heads, rows), *kernels, "", " ".join(sentences)]
+
+
+def _open_kernels(measured: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How the kernels of programs for all sizes compare with those of one size, where both were measured."""
+    pairs = ([found[name].get("kernel_milliseconds") for name in ("open", "static")] for found in measured)
+    ratios = [ours / static for ours, static in pairs if ours and static]
+    if not ratios:
+        return []
+    told = (
+        f"{mean(ratios):.2f} times as long in the geometric mean of {len(ratios)}, {max(ratios):.2f} at most"
+    )
+    return [f"Its kernels take {told}."]
 
 
 _OPEN_TOOLS = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}

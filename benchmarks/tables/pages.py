@@ -38,8 +38,6 @@ TABLES: Mapping[str, Table] = {
     "gpu-calls": gpu.called_networks,
     "gpu-gradients": gpu.gradients,
     "gpu-half": gpu.half_networks,
-    "gpu-autotuned": gpu.autotuned,
-    "gpu-guards": gpu.guards,
     "gpu-half-layers": gpu.half_layers,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,

@@ -80,7 +80,7 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 14 --rounds 15",
     ),
-    "gpu-between-half-h200.json": Run(
+    "gpu-between-later-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 16 --rounds 20 --layers ...",
@@ -124,6 +124,11 @@ RUNS: Mapping[str, Run] = {
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
         "gpu_open_sizes --tools open static --jobs 11 --limit 100 --rounds 5",
+    ),
+    "gpu-open-sizes-later-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --tools open static --jobs 8 --limit 108 --rounds 5 --network ...",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),

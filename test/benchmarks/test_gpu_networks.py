@@ -15,7 +15,7 @@ from wide import wide
 from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import autotuned, called_networks, guards, half_networks, open_sizes, over_tf32
+from benchmarks.tables.gpu import called_networks, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
@@ -47,23 +47,6 @@ def test_the_table_compares_with_the_better_mode_of_inductor() -> None:
     assert lines[4].startswith("| `ended` | 1 | failed |")
     assert lines[-5] == "Over TF32: 1.50 in the geometric mean of 1, 1.50 at least."
     assert lines[-1] == "Errors: 0.50 of torch's in the geometric mean of 1, 0.50 at most."
-
-
-def test_the_table_of_guards_says_which_calls_take_little_more_than_their_kernels() -> None:
-    close = row("close", 1, winograd=0.4, winograd_fewer_guards=0.12)
-    far = row("far", 1, winograd=0.4, winograd_fewer_guards=0.14)
-    for each in (close, far):
-        each.update(type="f32")
-        each["tools"]["winograd"]["kernels"] = 9
-    lines = guards([{gpu_networks.TITLE: {"a": close, "b": far}}])
-    assert lines[2] == "| `close` | f32 | 1 | 0.400 | 0.120 | 0.060 | 0.100 | 9 |"
-    assert lines[-1] == "With fewer guards 1 of 2 calls take at most 1.1 times their kernels' time and 20 us."
-
-
-def test_the_table_of_searched_kernels_compares_with_the_better_of_both() -> None:
-    searched = row("searched", 1, winograd=2.0, inductor_graphs=4.0, inductor_max_autotune=3.0)
-    lines = autotuned([{gpu_networks.TITLE: {"a": {**searched, "type": "f16"}}}])
-    assert lines[2] == "| `searched` | f16 | 1 | 2.00 | 4.00 | 3.00 | 1.50 |"
 
 
 def test_large_images_come_one_at_a_time() -> None:
@@ -136,6 +119,9 @@ def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
     lines = open_sizes([{gpu_open_sizes.TITLE: {"net": {"sizes": sizes}}}])
     assert lines[2] == "| net | 8x9 | 2.00 | 1.00 | 3.00 | 8.00 | 0.50 | 1.50 | 1.0e-06 | 1.0e-06 |"
     assert "0.50 times as fast as a program of that size, 1.50 times" in lines[-1]
+    sizes["8x9"]["open"]["kernel_milliseconds"], sizes["8x9"]["static"]["kernel_milliseconds"] = 0.3, 0.2
+    lines = open_sizes([{gpu_open_sizes.TITLE: {"net": {"sizes": sizes}}}])
+    assert "1.50 times as long in the geometric mean of 1, 1.50 at most" in lines[-3]
 
 
 def test_a_program_for_all_sizes_may_be_beside_those_of_one_alone() -> None:
