@@ -177,9 +177,7 @@ def _resizing(
     definition = defining_operation(image)
     if definition is None or _only_reader(image) is None:
         return None
-    match = match_resized_pixels(definition) if convolution.unknown_sizes else match_resampling(definition)
-    if isinstance(match, Resampling) and (not match.axes or not set(match.axes) <= _SPATIAL):
-        return None
+    match = match_resized_pixels(definition) if convolution.unknown_sizes else _resampling(definition)
     if not isinstance(match, Resampling | ResizedPixels) or not _channels_are_known(_source(match)):
         return None
     source_pixels = _spatial_sizes(_source(match), expected)
@@ -190,6 +188,21 @@ def _resizing(
     # By itself it is resized either way; beside others it would be part of what the convolution reads.
     more = channels - read if image == convolution.input else channels
     return match if saved > _ELEMENT_COST * pixels * more else None
+
+
+def _resampling(operation: ir.Operation) -> Resampling | None:
+    """What resamples rows and columns of an image at once or, as in models of ONNX, one after the other."""
+    match = match_resampling(operation)
+    if not isinstance(match, Resampling) or not match.axes or not set(match.axes) <= _SPATIAL:
+        return None
+    before = defining_operation(match.source)
+    # Elements are read in its body.
+    readers = {use.owner.operation.parent for use in match.source.uses}
+    if before is None or readers != {operation} or (inner := _resampling(before)) is None:
+        return match
+    return (
+        match if set(inner.axes) & set(match.axes) else Resampling(inner.source, {**inner.axes, **match.axes})
+    )
 
 
 def _source(resizing: Resampling | ResizedPixels) -> ir.Value:

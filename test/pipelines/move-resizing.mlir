@@ -96,6 +96,48 @@ func.func @left(%x: tensor<1x4x4x64xf32>) -> (tensor<1x8x8x32xf32>, tensor<1x8x8
 #row = affine_map<(n, h, w, c) -> (h)>
 #channel = affine_map<(n, h, w, c) -> (c)>
 
+// Rows are resized, and then columns, by operations of their own: both together, behind the convolution.
+// CHECK-LABEL: func.func @rows_first
+// CHECK-SAME: (%[[X:.*]]: tensor<1x4x4x64xf32>)
+// CHECK: %[[E:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[X]], {{.*}} -> tensor<1x4x4x32xf32>
+// CHECK: linalg.generic
+// CHECK: tensor.extract %[[E]]
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @rows_first(%x: tensor<1x4x4x64xf32>) -> tensor<1x8x8x32xf32> {
+  %f = arith.constant dense_resource<g> : tensor<1x1x64x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %table = arith.constant dense<[0, 0, 1, 1, 2, 2, 3, 3]> : tensor<8xi32>
+  %e = tensor.empty() : tensor<1x8x4x64xf32>
+  %r = linalg.generic {indexing_maps = [#identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e : tensor<1x8x4x64xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %i = tensor.extract %table[%h] : tensor<8xi32>
+    %row = arith.index_cast %i : i32 to index
+    %p = tensor.extract %x[%n, %row, %w, %c] : tensor<1x4x4x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x8x4x64xf32>
+  %e1 = tensor.empty() : tensor<1x8x8x64xf32>
+  %s = linalg.generic {indexing_maps = [#identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} outs(%e1 : tensor<1x8x8x64xf32>) {
+  ^bb0(%o: f32):
+    %n = linalg.index 0 : index
+    %h = linalg.index 1 : index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %j = tensor.extract %table[%w] : tensor<8xi32>
+    %column = arith.index_cast %j : i32 to index
+    %p = tensor.extract %r[%n, %h, %column, %c] : tensor<1x8x4x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x8x8x64xf32>
+  %e2 = tensor.empty() : tensor<1x8x8x32xf32>
+  %z2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf ins(%s, %f : tensor<1x8x8x64xf32>, tensor<1x1x64x32xf32>) outs(%z2 : tensor<1x8x8x32xf32>) -> tensor<1x8x8x32xf32>
+  return %k : tensor<1x8x8x32xf32>
+}
+
 // Rows are at positions that the program computes. A bias is added before: each row is one of the image's.
 // CHECK-LABEL: func.func @open
 // CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x64xf32>, %[[ROWS:.*]]: tensor<?xi64>)

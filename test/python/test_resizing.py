@@ -87,17 +87,21 @@ def test_resizing_agrees_with_float64() -> None:
 
 
 class Mixing(torch.nn.Module):
-    """Mixes the channels of images that are resized, by factors of two, or to the size that they have."""
+    """Mixes the channels of images that are resized, by factors of two, or to the size that they have.
+
+    The last one has its rows resized, and then its columns.
+    """
 
     def __init__(self, channels: int, others: int) -> None:
         super().__init__()
-        read = channels, 2 * channels + others, channels + 2 * others
+        read = channels, 2 * channels + others, channels + 2 * others, channels
         self.first = torch.nn.ModuleList(torch.nn.Conv2d(3, each, 1) for each in (channels, others))
         self.convolutions = torch.nn.ModuleList(torch.nn.Conv2d(each, 24, 1) for each in read)
 
     def forward(self, *images: torch.Tensor) -> list[torch.Tensor]:
         small, large = (first(image) for first, image in zip(self.first, images, strict=True))
-        alone, between, around = self.convolutions
+        alone, between, around, last = self.convolutions
+        rows = interpolate(small, scale_factor=(2, 1), mode="bilinear")
         smooth = interpolate(small, scale_factor=2, mode="bilinear", align_corners=False)
         repeated = interpolate(small, scale_factor=2)
         same = interpolate(large, size=large.shape[2:], mode="bilinear", align_corners=False)
@@ -107,6 +111,7 @@ class Mixing(torch.nn.Module):
             torch.relu(alone(interpolate(small, scale_factor=4, mode="bilinear"))),
             torch.relu(between(torch.cat([smooth, large, repeated], 1))),
             around(torch.cat([same, pooled, large], 1)),
+            last(interpolate(rows, scale_factor=(1, 2), mode="bilinear")),
         ]
 
 
