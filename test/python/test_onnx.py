@@ -153,6 +153,35 @@ def test_weights_are_not_in_the_program_and_nodes_are_names() -> None:
     assert stem_locations(model) == ['loc("/stem/Conv")']
 
 
+def test_what_is_joined_of_weights_is_a_weight(tmp_path: Path) -> None:
+    """As torch's newer exporter writes the gates of recurrent layers; whole numbers are exact."""
+    generator = np.random.default_rng(0)
+    weights, rows = (generator.integers(-9, 10, shape).astype(np.float32) for shape in ((64, 128), (5, 64)))
+    nodes = [
+        helper.make_node("Slice", ["weights", "half", "end", "axis"], ["last"]),
+        helper.make_node("Slice", ["weights", "begin", "half", "axis"], ["first"]),
+        helper.make_node("Concat", ["last", "first"], ["joined"], axis=0),
+        helper.make_node("MatMul", ["rows", "joined"], ["products"]),
+    ]
+    bounds = {"begin": 0, "half": 32, "end": 64, "axis": 0}
+    known = [helper.make_tensor(name, TensorProto.INT64, [1], [each]) for name, each in bounds.items()]
+    graph = helper.make_graph(
+        nodes,
+        "joined",
+        [helper.make_tensor_value_info("rows", TensorProto.FLOAT, rows.shape)],
+        [helper.make_tensor_value_info("products", TensorProto.FLOAT, (5, 128))],
+        [*known, onnx.numpy_helper.from_array(weights, "weights")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    imported = iree.winograd.import_onnx(model)
+    program = iree.winograd.compile(imported, target="cpu:haswell", report=tmp_path / "report.json")
+    (layer,) = json.loads((tmp_path / "report.json").read_text())["layers"]
+    # What is multiplied by a matrix that is known only at run time has none.
+    assert layer["problem"] is not None
+    expected = rows @ np.concatenate([weights[32:], weights[:32]])
+    np.testing.assert_array_equal(np.asarray(iree.winograd.load(program)(rows)), expected)
+
+
 def test_old_operator_sets_are_converted() -> None:
     model = iree.winograd.import_onnx(convolution_model(opset=7))
     assert stem_locations(model) == ['loc("/stem/Conv")']

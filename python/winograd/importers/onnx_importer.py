@@ -17,6 +17,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.importers.onnx_convolutions import SLICE_OPERATOR_SET, crop_transposed_convolutions
 from iree.winograd.importers.onnx_lowering import lowered
 from iree.winograd.importers.onnx_nodes.constants import fold_constants
+from iree.winograd.importers.onnx_nodes.joined_weights import join_weights
 from iree.winograd.importers.onnx_nodes.refusals import require_input_types
 from iree.winograd.importers.onnx_nodes.rewrites import (
     CHANGED_OPERATORS,
@@ -86,6 +87,7 @@ def lower(
 
 def _prepared(model: ModelProto) -> ModelProto:
     """`model` in operators that torch-mlir knows, every value with its type as far as ONNX can tell."""
+    join_weights(model.graph, _operator_set(model))
     data = _detach(model.graph)
     try:
         if model.functions:

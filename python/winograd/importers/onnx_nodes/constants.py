@@ -115,7 +115,8 @@ class _Folding:
         moves = node.op_type in _MOVES
         operands = {name: self._operand(name, moves) for name in node.input if name}
         known = {name: array for name, array in operands.items() if array is not None}
-        return self._evaluated(node, known) if len(known) == len(operands) else None
+        results = evaluated(node, known, self.operator_set) if len(known) == len(operands) else None
+        return results if results and all(each.size <= MAX_ELEMENTS for each in results) else None
 
     def _is_large(self, name: str) -> bool:
         shape = self.values.shape(name) if name else ()
@@ -141,26 +142,6 @@ class _Folding:
         sizes = shape[bounds.get("start", 0) : bounds.get("end", len(shape))]
         return [np.array([_UNKNOWN if size is None else size for size in sizes], np.int64)]
 
-    def _evaluated(self, node: NodeProto, operands: dict[str, Array]) -> list[Array] | None:
-        inputs = [
-            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-            for name, array in operands.items()
-        ]
-        outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-        graph = helper.make_graph([node], "node", inputs, outputs)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.operator_set)])
-        try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                results = ReferenceEvaluator(model).run(None, operands)
-        except Exception:
-            # What the evaluator can't compute is computed when the model runs, or refused by the importer.
-            return None
-        is_small = all(isinstance(each, np.ndarray) and each.size <= MAX_ELEMENTS for each in results)
-        return (
-            [np.asarray(each) for each in results] if is_small and len(results) == len(node.output) else None
-        )
-
     def _with_one_size_open(self, node: NodeProto) -> list[NodeProto]:
         sizes = self.partial.get(node.input[1]) if node.op_type == "Reshape" else None
         if (
@@ -176,3 +157,23 @@ class _Folding:
         changed.CopyFrom(node)
         changed.input[1] = shape.output[0]
         return [shape, changed]
+
+
+def evaluated(node: NodeProto, operands: dict[str, Array], operator_set: int) -> list[Array] | None:
+    """The results of a node whose operands are known; None where ONNX's evaluator has none."""
+    inputs = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in operands.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], "node", inputs, outputs)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", operator_set)])
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            results = ReferenceEvaluator(model).run(None, operands)
+    except Exception:
+        # What the evaluator can't compute is computed when the model runs, or refused by the importer.
+        return None
+    are_arrays = len(results) == len(node.output) and all(isinstance(each, np.ndarray) for each in results)
+    return [np.asarray(each) for each in results] if are_arrays else None
