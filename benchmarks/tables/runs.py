@@ -215,6 +215,16 @@ RUNS: Mapping[str, Run] = {
         "models_of_people --tools ours ours-torch-compile torch onnxruntime openvino "
         "--threads 2 --jobs 7 --seconds 4",
     ),
+    "models-of-people-again.json": Run(
+        "2026-11-29",
+        "two cores of Emerald Rapids beside other work, torch 2.13",
+        "models_of_people --tools ours onnxruntime openvino --threads 2 1 --seconds 20",
+    ),
+    "models-of-people-onnx.json": Run(
+        "2026-11-29",
+        "a core of Emerald Rapids beside other work, torch 2.13",
+        "models_of_people --processor-time --tools ours ours-onnx ours-onnx-dynamo --threads 1 --seconds 15",
+    ),
     "models-of-people-processor-time.json": Run(
         "2026-11-29",
         "a core of Emerald Rapids beside other work, torch 2.13",
