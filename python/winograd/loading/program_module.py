@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import sys
 from os import PathLike
 from typing import Any
 
@@ -20,7 +21,7 @@ def program_module(instance: Any, program: bytes | str | PathLike[str]) -> Any:
     Bytes are copied. Raises OSError, and what IREE raises where it isn't a program.
     """
     if isinstance(program, bytes):
-        if len(program) < HUGE_PAGE_BYTES or not hasattr(mmap, "MADV_HUGEPAGE"):
+        if sys.platform != "linux" or len(program) < HUGE_PAGE_BYTES:
             return runtime.VmModule.copy_buffer(instance, program)
         return runtime.VmModule.wrap_buffer(instance, in_huge_pages(program))
     # Not `VmModule.mmap`: what that makes calls a method when it is released. Where an exception does that,
@@ -32,8 +33,11 @@ def in_huge_pages(content: bytes) -> memoryview:
     """A copy that begins at a huge page, and lies in such pages if Linux has some.
 
     Weights that are read once in a call come faster: more of them are known by their pages. The memory of a
-    process that Linux has no huge page for is that of any other. Raises OSError where there is none.
+    process that Linux has no huge page for is that of any other. Raises OSError where there is none, and on
+    other systems.
     """
+    if sys.platform != "linux":
+        raise OSError("huge pages are asked for on Linux")
     copy = mmap.mmap(-1, len(content) + HUGE_PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     first = -np.frombuffer(copy, np.uint8).ctypes.data % HUGE_PAGE_BYTES
     # Refused by kernels without huge pages.

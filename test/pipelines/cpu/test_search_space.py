@@ -81,6 +81,8 @@ def test_shorter_sums_take_longer_and_are_more_accurate(convolution, tile, threa
     shape, searched = convolution_shape(convolution, algorithm), space(threads)
     schedules = searched.default_schedules(shape)
     assert schedules[0] == searched.default_schedule(shape)
+    # One that transforms filters in each call takes less memory: it may be slower and less accurate.
+    schedules = [each for each in schedules if not getattr(each, "transforms_filters", False)]
     seconds = [sum(searched.stage_seconds(shape, each).values()) for each in schedules]
     errors = [implementation_error(convolution, Implementation(algorithm, each)) for each in schedules]
     assert seconds == sorted(seconds)
