@@ -217,8 +217,8 @@ RUNS: Mapping[str, Run] = {
     ),
     "models-of-people-again.json": Run(
         "2026-11-29",
-        "two cores of Emerald Rapids beside other work, torch 2.13",
-        "models_of_people --tools ours onnxruntime openvino --threads 2 1 --seconds 20",
+        "two cores of Emerald Rapids, torch 2.13",
+        "models_of_people --tools ours onnxruntime openvino --threads 2 --seconds 20",
     ),
     "models-of-people-onnx.json": Run(
         "2026-11-29",
