@@ -216,9 +216,8 @@ def _permuted_read(
     if not _is_read_by_channels(read):
         assert image is not None
         return image, read
-    for dimension, index in enumerate(read.results):
-        if index == ir.AffineExpr.get_dim(_CHANNEL):
-            source = _permuted(source, dimension, shuffle)
+    for dimension in _along_channels(read):
+        source = _permuted(source, dimension, shuffle)
     return source, read
 
 

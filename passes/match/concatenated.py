@@ -8,9 +8,9 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import RESHAPES, defining_operation
 
-_MOVING = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice")
+_MOVING = (*RESHAPES, "tensor.extract_slice")
 _INSERTION, _CONCATENATION = "tensor.insert_slice", "tensor.concat"
 
 

@@ -117,7 +117,7 @@ def match_resized_pixels(operation: ir.Operation) -> ResizedPixels | None:
     while step is not None and (not steps or step.dimension < steps[-1].dimension):
         steps.append(step)
         former = defining_operation(step.image)
-        step = _match_open(former) if former is not None and _is_read_by(step.image, step.readers) else None
+        step = _match_open(former) if former is not None and is_read_by(step.image, step.readers) else None
     return ResizedPixels(tuple(steps)) if steps else None
 
 
@@ -136,7 +136,7 @@ def _match_open(operation: ir.Operation) -> BlendedPixels | None:
     return match if is_open and same and isinstance(type_.element_type, ir.F32Type) else None
 
 
-def _is_read_by(value: ir.Value, operations: Sequence[ir.Operation]) -> bool:
+def is_read_by(value: ir.Value, operations: Sequence[ir.Operation]) -> bool:
     """Whether nothing else reads elements of it; its sizes may be asked for."""
     bodies = [operation.regions[0].blocks[0] for operation in operations]
     users = [use.owner.operation for use in value.uses]

@@ -27,7 +27,7 @@ from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAM
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
-from iree.winograd.passes.match.selected_pixels import ResizedPixels, match_resized_pixels
+from iree.winograd.passes.match.selected_pixels import ResizedPixels, is_read_by, match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -196,9 +196,7 @@ def _resampling(operation: ir.Operation) -> Resampling | None:
     if not isinstance(match, Resampling) or not match.axes or not set(match.axes) <= _SPATIAL:
         return None
     before = defining_operation(match.source)
-    # Elements are read in its body.
-    readers = {use.owner.operation.parent for use in match.source.uses}
-    if before is None or readers != {operation} or (inner := _resampling(before)) is None:
+    if before is None or not is_read_by(match.source, [operation]) or (inner := _resampling(before)) is None:
         return match
     return (
         match if set(inner.axes) & set(match.axes) else Resampling(inner.source, {**inner.axes, **match.axes})

@@ -192,7 +192,7 @@ def _read_by_epilogue(operand: ir.Value, indexing_map: ir.AffineMap, *, by_quads
     ):
         return operand, TensorArgument.of(operand, is_by_quads, read_tensor(type_, indexing_map))
     part = TensorArgument.of(source.whole, is_by_quads, read_tensor(source.whole.type, indexing_map))
-    return source.whole, part.part([0] * (type_.rank - 1) + [source.first], [1] * type_.rank)
+    return source.whole, part.from_channel(source.first)
 
 
 @dataclass(frozen=True)

@@ -51,8 +51,7 @@ def channels_of(source: ChannelSlice, by_quads: bool, of: str = "input") -> Oper
     """Channels of a channels-last `"input"` or `"output"`, where they lie."""
     whole = source.whole
     argument = image_array(whole, of, by_quads, channels_first=False)
-    rank = len(argument.extents)
-    return whole, argument.part([0] * (rank - 1) + [source.first], [1] * rank)
+    return whole, argument.from_channel(source.first)
 
 
 def pixels_in_place(
@@ -69,8 +68,7 @@ def pixels_in_place(
     if not is_part or not holds_channels(whole, source.first, channels):
         return (image, replace(TensorArgument.of(image, by_quads), together=together)), channels
     argument = replace(TensorArgument.of(source.whole, by_quads), together=together)
-    argument = argument.part([0] * (whole.rank - 1) + [source.first], [1] * whole.rank)
-    return (source.whole, argument), whole.shape[-1]
+    return (source.whole, argument.from_channel(source.first)), whole.shape[-1]
 
 
 def transposed(

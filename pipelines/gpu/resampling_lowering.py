@@ -39,8 +39,7 @@ def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Valu
         result = replace(result, element=str(operation.half))
     if operation.destination is not None:
         whole, first = operation.destination.whole, operation.destination.first
-        rank = len(kernel.extents)
-        result = TensorArgument.of(whole, by_quads).part([0] * (rank - 1) + [first], [1] * rank)
+        result = replace(TensorArgument.of(whole, by_quads), together=together).from_channel(first)
         updated = None if is_empty(whole) else whole
     threads = WorkgroupThreads(RESAMPLING_THREADS)
     return launcher.launch(kernel, kernel.name, threads, operands, result, updated=updated)

@@ -67,6 +67,11 @@ class TensorArgument:
         """Of the elements of the tensor those that are `offsets + steps * i`."""
         return replace(self, steps=tuple(steps), offsets=tuple(offsets))
 
+    def from_channel(self, first: int) -> TensorArgument:
+        """Of the elements of the tensor those of channels, its last dimension, from `first` on."""
+        rank = len(self.extents)
+        return self.part([0] * (rank - 1) + [first], [1] * rank)
+
     @property
     def type(self) -> ir.RankedTensorType:
         sizes = [ir.ShapedType.get_dynamic_size() if size is None else size for size in self.extents]

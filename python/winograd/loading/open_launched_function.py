@@ -72,7 +72,8 @@ class OpenLaunchedFunction:
             if function is None:
                 function = self._function(shapes)
                 if len(self._functions) == _MOST_SHAPES:
-                    self._functions.popitem(last=False)
+                    dropped, _ = self._functions.popitem(last=False)
+                    self._special.pop(dropped, None)
                 self._functions[shapes] = function
             self._functions.move_to_end(shapes)
             if self._find_special is not None and function is not self._one_by_one:
