@@ -12,7 +12,8 @@ from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
-from iree.winograd.passes.match.navigation import only_user, transforms
+from iree.winograd.passes.match.groups import merged_pixels
+from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -47,8 +48,9 @@ class FuseEpilogue:
 
 
 def _fuse_consumers(transform: ops.OutputTransformOp) -> None:
-    if (merged := _merged_pixels(transform)) is not None:
-        compute_before_collapse(merged)
+    tokens = None if transform.channels_first else merged_pixels(transform.result)
+    if tokens is not None:
+        compute_before_collapse(tokens)
     while isinstance(consumer := _match_consumer(transform), Elementwise):
         with consumer.operation.location, ir.InsertionPoint(consumer.operation):
             fused = _build_fused(transform, consumer)
@@ -57,16 +59,6 @@ def _fuse_consumers(transform: ops.OutputTransformOp) -> None:
         transform = fused
     if isinstance(consumer, NoMatch):
         remark_left(PASS_NAME, consumer)
-
-
-def _merged_pixels(transform: ops.OutputTransformOp) -> ir.Value | None:
-    """The result with its pixels as tokens, where nothing else reads it, with channels last."""
-    user = only_user(transform.result)
-    if user is None or user.name != "tensor.collapse_shape" or transform.channels_first:
-        return None
-    *_, channels = user.attributes["reassociation"]
-    is_static = ir.RankedTensorType(transform.result.type).has_static_shape
-    return user.results[0] if is_static and len(channels) == 1 else None
 
 
 def _match_consumer(transform: ops.OutputTransformOp) -> Elementwise | NoMatch | None:

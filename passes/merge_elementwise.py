@@ -12,6 +12,7 @@ from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.constants import splat_element
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.groups import merged_pixels
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -28,8 +29,9 @@ class MergeElementwise:
     its epilogue without the other. Where a convolution's output, or what elementwise operations make of it,
     has several users, and all that they compute is elementwise, used nowhere else and comes together in one
     operation, this operation computes all of it. Its operands are those of all of them. What uses a
-    concatenation is merged alike. What follows a convolution also computes what it alone reads, where that is
-    arithmetic without functions on numbers, on what is read before it and on at most one other tensor: of the
+    concatenation is merged alike, and what uses a convolution's pixels as tokens: GELU of ONNX models is five
+    operations. What follows a convolution also computes what it alone reads, where that is arithmetic without
+    functions on numbers, on what is read before it and on at most one other tensor: of the
     gated sum `u * c + (1 - u) * s`, where `c` is the convolution's output, the second product.
 
         %y = "winograd.output_transform"(%m) : (tensor<16x49x4xf32>) -> tensor<1x14x14x4xf32>
@@ -56,6 +58,8 @@ def _merge_users(value: ir.Value) -> ir.Value:
 
 def _merge_transform_users(transform: ops.OutputTransformOp) -> None:
     value = _merge_users(transform.result)
+    if (tokens := merged_pixels(value)) is not None:
+        value = _merge_users(tokens)
     users = {use.owner.operation for use in value.uses}
     if len(users) > 1 and all(isinstance(match_elementwise(user), Elementwise) for user in users):
         reason = f"the {len(users)} elementwise operations that use it don't come together, and alone, in one"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, only_user
 
 
 def merged_layout(layout: str) -> str:
@@ -29,6 +29,15 @@ def merging(rank: int, dimension: int, count: int = 2) -> list[list[int]]:
 def merging_pixels(rank: int) -> list[list[int]]:
     """The groups of dimensions that merge all of `rank` but the last, the channels."""
     return [list(range(rank - 1)), [rank - 1]]
+
+
+def merged_pixels(image: ir.Value) -> ir.Value | None:
+    """An image of static shape, channels last, with its pixels merged, where nothing else reads it."""
+    user = only_user(image)
+    if user is None or user.name != "tensor.collapse_shape" or not image.type.has_static_shape:
+        return None
+    *_, channels = reassociation_of(user)
+    return user.results[0] if len(channels) == 1 else None
 
 
 def reassociation_of(operation: ir.Operation) -> list[list[int]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import scalar_constant
+from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import is_widening, only_computation
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
@@ -132,22 +132,28 @@ def _broadcasted(view: StridedView, read: ir.AffineMap, operation: ir.Operation)
 
 
 def constant_factor(operation: ir.Operation, *, rounds: bool = False) -> float | None:
-    """The constant by which an elementwise operation multiplies its operand, or divides by its inverse.
+    """The constant by which an elementwise operation multiplies its first operand, or divides by its inverse.
 
-    With `rounds` the product may be rounded to half precision.
+    The constant may be a tensor that holds one number, as those of ONNX are. With `rounds` the product may be
+    rounded to half precision.
     """
     elementwise = match_elementwise(operation)
-    if not isinstance(elementwise, Elementwise) or len(elementwise.inputs) != 2:
+    if not isinstance(elementwise, Elementwise) or elementwise.reads_init:
         return None
     if elementwise.indexing_maps[0] != elementwise.indexing_maps[-1]:
         return None
     first = only_computation(elementwise, rounds=rounds)
     if first is None or first.name not in ("arith.mulf", "arith.divf"):
         return None
-    element = elementwise.body.arguments[0]
+    element, *others = elementwise.body.arguments
     if element not in first.operands:
         return None
-    factors = [scalar_constant(operand) for operand in first.operands if operand != element]
+    tensors = dict(zip(others, elementwise.inputs[1:], strict=True))
+    factors = [
+        uniform_constant(tensors[operand]) if operand in tensors else scalar_constant(operand)
+        for operand in first.operands
+        if operand != element
+    ]
     if not factors or first.name == "arith.mulf":
         return factors[0] if factors else None
     (divisor,) = factors

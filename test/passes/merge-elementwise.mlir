@@ -125,6 +125,34 @@ func.func @concatenation(%x: tensor<1x6x6x4xf32>, %y: tensor<1x6x6x4xf32>) -> te
 // -----
 
 #f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// So is what uses a convolution's pixels as tokens, behind what is computed of them before.
+// CHECK-LABEL: @tokens
+// CHECK: %[[B:.*]] = linalg.elementwise <exp>
+// CHECK: %[[T:.*]] = tensor.collapse_shape %[[B]] {{.*}} into tensor<1x36x4xf32>
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[T]] : tensor<1x36x4xf32>)
+// CHECK: math.tanh
+// CHECK-NEXT: arith.mulf
+// CHECK: return %[[R]]
+func.func @tokens(%m: tensor<1x36x4xf32>) -> tensor<1x36x4xf32> {
+  %e = tensor.empty() : tensor<1x6x6x4xf32>
+  %i = tensor.empty() : tensor<1x36x4xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f1, groups = 1 : i64, indexing_maps = [],
+      operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x36x4xf32>) -> tensor<1x6x6x4xf32>
+  %b = linalg.elementwise <exp> ins(%y : tensor<1x6x6x4xf32>) outs(%e : tensor<1x6x6x4xf32>) -> tensor<1x6x6x4xf32>
+  %t = tensor.collapse_shape %b [[0], [1, 2], [3]] : tensor<1x6x6x4xf32> into tensor<1x36x4xf32>
+  %s = linalg.elementwise <tanh> ins(%t : tensor<1x36x4xf32>) outs(%i : tensor<1x36x4xf32>) -> tensor<1x36x4xf32>
+  %r = linalg.elementwise <mul> ins(%t, %s : tensor<1x36x4xf32>, tensor<1x36x4xf32>)
+    outs(%i : tensor<1x36x4xf32>) -> tensor<1x36x4xf32>
+  return %r : tensor<1x36x4xf32>
+}
+
+// -----
+
+#f1 = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 #all = affine_map<(n, h, w, k) -> (n, h, w, k)>
 #none = affine_map<(n, h, w, k) -> ()>
 

@@ -252,21 +252,35 @@ class Network:
         )
 
     def tokens(self) -> None:
-        """Makes tokens of pixels, channels last, and pixels of tokens."""
+        """Makes tokens of pixels, channels last, which are multiplied by a function of them, then pixels."""
         batch, *rest = self.shape(self.channels, self.size)
         count, first = self.size[0] * self.size[1], self.layout == "nchw"
         merged = [[0], [1], [2, 3]] if first else [[0], [1, 2], [3]]
         tokens = f"tensor<{batch}x{count}x{self.channels}xf32>"
         merged_type = f"tensor<{batch}x{self.channels}x{count}xf32>" if first else tokens
         value = self.emit(f"tensor.collapse_shape {self.value} {merged} : {self.type()} into {merged_type}")
-        for source, target in ((merged_type, tokens), (tokens, merged_type)) if first else ():
-            value = self.emit(
-                f"linalg.transpose ins({value} : {source}) outs({self.empty(target)} : {target}) "
-                f"permutation = [0, 2, 1]"
-            )
+        if first:
+            value = self._exchanged(value, merged_type, tokens)
+        empty = self.empty(tokens)
+        function = self.emit(
+            f"linalg.elementwise <tanh> ins({value} : {tokens}) outs({empty} : {tokens}) -> {tokens}"
+        )
+        value = self.emit(
+            f"linalg.elementwise <mul> ins({value}, {function} : {tokens}, {tokens}) "
+            f"outs({empty} : {tokens}) -> {tokens}"
+        )
+        if first:
+            value = self._exchanged(value, tokens, merged_type)
         sizes = ", ".join("%batch" if size == "?" else str(size) for size in (batch, *rest))
         self.value = self.emit(
             f"tensor.expand_shape {value} {merged} output_shape [{sizes}] : {merged_type} into {self.type()}"
+        )
+
+    def _exchanged(self, value: str, source: str, target: str) -> str:
+        """The last two of three dimensions of `value` in turns."""
+        empty = self.empty(target)
+        return self.emit(
+            f"linalg.transpose ins({value} : {source}) outs({empty} : {target}) permutation = [0, 2, 1]"
         )
 
     def scale_rows(self) -> None:

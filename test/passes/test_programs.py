@@ -164,7 +164,7 @@ def test_values_that_a_constant_was_moved_into(layout):
     assert names.count("winograd.output_transform") == 5
 
 
-@pytest.mark.parametrize("activation", ["hard_swish", "residual"])
+@pytest.mark.parametrize("activation", ["hard_swish", "residual", "tokens"])
 def test_activations_that_use_their_input_twice_are_fused(activation):
     layers = [Layer(name) for name in ("conv3x3_bias", activation, "conv1x1", activation, "relu")]
     shape = (1, 8, 8, 3)

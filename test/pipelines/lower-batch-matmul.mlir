@@ -6,8 +6,10 @@ util.global private @device = #hal.device.target<"local", [
 ]> : !hal.device
 
 #element = affine_map<(b, h, t, c) -> (b, h, t, c)>
+#number = affine_map<(b, h, t, c) -> ()>
 
-// As torch-mlir writes attention of two heads: queries, scaled, and keys are read where they are.
+// As torch-mlir writes attention of two heads: queries, scaled, and keys are read where they are. Those are scaled, too,
+// by a tensor, as in ONNX models.
 // CHECK-LABEL: func.func @scores
 // CHECK-SAME: (%[[QKV:.*]]: tensor<1x50x192xf32>)
 // CHECK-NOT: linalg.
@@ -30,8 +32,14 @@ func.func @scores(%qkv: tensor<1x50x192xf32>) -> tensor<2x50x50xf32> {
   } -> tensor<1x2x50x32xf32>
   %ek = tensor.empty() : tensor<1x2x32x50xf32>
   %kt = linalg.transpose ins(%k : tensor<1x2x50x32xf32>) outs(%ek : tensor<1x2x32x50xf32>) permutation = [0, 1, 3, 2]
+  %half = arith.constant dense<0.5> : tensor<f32>
+  %ks = linalg.generic {indexing_maps = [#element, #number, #element], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%kt, %half : tensor<1x2x32x50xf32>, tensor<f32>) outs(%ek : tensor<1x2x32x50xf32>) {
+  ^bb0(%in: f32, %factor: f32, %out: f32):
+    %p = arith.mulf %in, %factor : f32
+    linalg.yield %p : f32
+  } -> tensor<1x2x32x50xf32>
   %l = tensor.collapse_shape %scaled [[0, 1], [2], [3]] : tensor<1x2x50x32xf32> into tensor<2x50x32xf32>
-  %r = tensor.collapse_shape %kt [[0, 1], [2], [3]] : tensor<1x2x32x50xf32> into tensor<2x32x50xf32>
+  %r = tensor.collapse_shape %ks [[0, 1], [2], [3]] : tensor<1x2x32x50xf32> into tensor<2x32x50xf32>
   %e = tensor.empty() : tensor<2x50x50xf32>
   %zeros = linalg.fill ins(%zero : f32) outs(%e : tensor<2x50x50xf32>) -> tensor<2x50x50xf32>
   %s = linalg.batch_matmul ins(%l, %r : tensor<2x50x32xf32>, tensor<2x32x50xf32>) outs(%zeros : tensor<2x50x50xf32>) -> tensor<2x50x50xf32>

@@ -51,6 +51,21 @@ def _type(shape: tuple[int, ...]) -> str:
     return f"tensor<{'x'.join(map(str, shape))}xf32>"
 
 
+def _scaled(name: str, source: str, shape: str, operation: str, number: str, sizes: str, index: str) -> str:
+    """A tensor times, or over, one of `sizes` that holds one number, as ONNX models have it."""
+    maps = ", ".join(f"affine_map<(b, i, j) -> {each}>" for each in ("(b, i, j)", index, "(b, i, j)"))
+    type_, scalar = f"tensor<{shape}xf32>", f"tensor<{sizes}f32>"
+    return f"""
+  {name}_number = arith.constant dense<{number}> : {scalar}
+  {name}_empty = tensor.empty() : {type_}
+  {name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel", "parallel"]}}
+    ins({source}, {name}_number : {type_}, {scalar}) outs({name}_empty : {type_}) {{
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %scaled = arith.{operation} %a, %b : f32
+    linalg.yield %scaled : f32
+  }} -> {type_}"""
+
+
 CASES = {
     "a slice of a concatenation": Case(
         ((2, 17, 20), (2, 24, 20)),
@@ -88,6 +103,14 @@ CASES = {
         + PRODUCT.replace("%y =", "%r ="),
         (2, 33, 19),
         lambda x, w: x.swapaxes(0, 1).reshape(2, 33, 20) @ w,
+    ),
+    "rows and columns times tensors of one number": Case(
+        ((2, 33, 20),),
+        _scaled("%l", "%x0", "2x33x20", "mulf", "0.5", "", "()")
+        + _scaled("%v", "%w", "2x20x19", "divf", "4.0", "1x1x1x", "(0, 0, 0)")
+        + PRODUCT.replace("%y =", "%r =").replace("%l, %w", "%l, %v"),
+        (2, 33, 19),
+        lambda x, w: x @ w / 8,
     ),
     "a result transposed and cut": Case(
         ((2, 33, 20),),
