@@ -177,10 +177,10 @@ RUNS: Mapping[str, Run] = {
         "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
     ),
     "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
-    "half-server-16-threads.json": Run(
-        "2026-11-28",
+    "half-server-bf16.json": Run(
+        "2026-11-29",
         "Emerald Rapids server, 16 of 32 virtual processors",
-        "half_precision --network resnet50 --type bf16 --threads 16 --tools ours ours-f32 openvino",
+        "half_precision --type bf16 --batch 1 8 --threads 1 16 --tools ours openvino --rounds 5 --jobs 3",
     ),
     "half-server.json": Run(
         "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
