@@ -2,16 +2,20 @@
 
     python -m benchmarks.gpu_networks --jobs 7 --budget 250 --output build/gpu-networks.json
     python -m benchmarks.gpu_networks --types f16 bf16 --jobs 7 --budget 250 --output build/gpu-half.json
+    python -m benchmarks.gpu_networks --batches 1 --tools winograd winograd-fewer-guards winograd-loaded
     python -m benchmarks.gpu_networks --networks timm_resnet18 --device cpu     (a trial, without a GPU)
 
 Ours takes and gives f32, Inductor computes in TF32 as it is and with CUDA graphs
 (`mode="reduce-overhead"`), with those in fp16 too, and with cuDNN's own search; `inductor-max-autotune`
 searches for kernels first, which takes minutes. All get the same images, channels last. With `--types f16`
 or `bf16` the network is of that type in all tools, and `eager_error` is that of torch in it. Each network,
-batch and type has its own process, on one of the `--gpus`. These compile side by side. When all have, the
-host does nothing else but to time them, one at once on each GPU, which is kept busy before. Milliseconds
-are of a call that waits for its end, of one of several in a chain, and of its kernels, of which those that
-take most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64 on the
+batch and type has its own process, on one of the `--gpus`, and another one for each of the tools that tell
+what torch takes of a call of ours: `winograd-fewer-guards` has `iree.winograd.fewer_guards`, to which two
+models of one process are one, and `winograd-loaded` is the program of `import_torch`, called without torch's
+compiler. These compile side by side. When all have, the host does nothing else but to time them, one at once
+on each GPU, which is kept busy before. Milliseconds are of a call that waits for its end, of what the host
+takes of it before it returns, of one of several in a chain, and of its kernels, of which those that take
+most of a call are listed. Errors are |result - exact| / |exact| in the 2-norm, against float64 on the
 same device: the geometric mean of those of eight images, or of as many batches as have eight, since that of
 one image is chance in half precision. What our backend leaves to the fallback is listed. Networks whose
 library isn't installed fail by that alone; those that the output already has are skipped, so that a run can
@@ -38,6 +42,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import iree.winograd
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.compile_contenders import (
@@ -60,11 +65,14 @@ if TYPE_CHECKING:
 TITLE = "gpu_networks"
 INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
 AUTOTUNED = "inductor-max-autotune"
+FEWER_GUARDS, LOADED = f"{OURS}-fewer-guards", f"{OURS}-loaded"
 
 _CHAINED = 10
 """Calls that follow each other without waiting."""
 _CALLS_TO_WARM = 4
 """By which Inductor has recorded its CUDA graphs."""
+_HOST_CALLS = 100
+"""Calls of which the host's part is timed."""
 _PROFILED = 5
 """Calls whose kernels are timed."""
 _LONGEST = 12
@@ -94,23 +102,57 @@ class Task:
     gpu: int = 0
 
 
+_Compile = Callable[["torch.nn.Module", Sequence["torch.Tensor"]], Callable[..., Any]]
+"""Makes a model what is called with inputs like those that it is given."""
+
+
 @dataclass(frozen=True)
 class _Tool:
     """What compiles a network, and the numbers that it computes with."""
 
-    options: Mapping[str, Any]
+    compile: _Compile
     dtype: str | None = None
     """None for the network's own."""
     tf32: bool = True
+    channels_last: bool = True
+    """Whether the model and its images are."""
+    is_alone: bool = False
+    """Whether it has a process of its own."""
+
+
+def _by_torch(**options: Any) -> _Compile:
+    def compile(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
+        import torch
+
+        compiled: Callable[..., Any] = torch.compile(model, **options)
+        return compiled
+
+    return compile
+
+
+def _loaded(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """The program that the model is, without torch's compiler."""
+    from iree.winograd.torch_compile.part_device import part_device
+
+    device = part_device(inputs[0].device, None)
+    imported = iree.winograd.import_torch(model.cpu(), *(each.cpu() for each in inputs))
+    program = iree.winograd.compile(imported, target=device.target)
+    return iree.winograd.load(program, device.uri)
 
 
 _TOOLS: Mapping[str, _Tool] = MappingProxyType(
     {
-        OURS: _Tool({"backend": OURS}, tf32=False),
-        GRAPHS: _Tool({"mode": "reduce-overhead"}),
-        INDUCTOR: _Tool({}),
-        AUTOTUNED: _Tool({"mode": "max-autotune"}),
-        HALF_GRAPHS: _Tool({"mode": "reduce-overhead"}, dtype="float16"),
+        OURS: _Tool(_by_torch(backend=OURS), tf32=False),
+        FEWER_GUARDS: _Tool(
+            _by_torch(backend=OURS, options={"guard_filter_fn": iree.winograd.fewer_guards}),
+            tf32=False,
+            is_alone=True,
+        ),
+        LOADED: _Tool(_loaded, tf32=False, channels_last=False, is_alone=True),
+        GRAPHS: _Tool(_by_torch(mode="reduce-overhead")),
+        INDUCTOR: _Tool(_by_torch()),
+        AUTOTUNED: _Tool(_by_torch(mode="max-autotune")),
+        HALF_GRAPHS: _Tool(_by_torch(mode="reduce-overhead"), dtype="float16"),
     }
 )
 _TYPES: Mapping[str, str] = MappingProxyType({"f32": "float32", "f16": "float16", "bf16": "bfloat16"})
@@ -121,6 +163,12 @@ def _tools(names: Sequence[str], type_: str) -> Mapping[str, _Tool]:
     """What networks of a type are measured by: of those of half precision without tools of another type."""
     tools = {name: _TOOLS[name] for name in names}
     return {name: each for name, each in tools.items() if type_ == "f32" or each.dtype is None}
+
+
+def _processes(names: Sequence[str]) -> list[Sequence[str]]:
+    """The tools of each process of a network."""
+    together = [name for name in names if not _TOOLS[name].is_alone]
+    return [each for each in (together, *([name] for name in names if _TOOLS[name].is_alone)) if each]
 
 
 @dataclass(frozen=True)
@@ -181,23 +229,26 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         tasks: dict[str, Task] = {}
+        subject_of: dict[str, str] = {}
         for number, subject in enumerate(each for each in subjects if each not in results.rows):
             network, batch, type_ = subjects[subject]
             gpu = number % options.gpus
-            of_gpu = str(Path(folder, str(gpu)))
-            rest = (options.tools, options.device, options.rounds, options.burst, of_gpu, gpu)
-            tasks[subject] = Task(network, batch, type_, *rest)
+            rest = (options.device, options.rounds, options.burst, str(Path(folder, str(gpu))), gpu)
+            for tools in _processes(options.tools):
+                process = f"{subject} by {', '.join(tools)}"
+                subject_of[process] = subject
+                tasks[process] = Task(network, batch, type_, tools, *rest)
         compiled: dict[str, CompiledNetwork] = {}
 
-        def compile(subject: str, processors: frozenset[int]) -> None:
-            compiled[subject] = stack.enter_context(_compiled(tasks[subject], processors, options.limit))
-            print(f"{subject}: {_summary(compiled[subject].row)}", flush=True)
+        def compile(process: str, processors: frozenset[int]) -> None:
+            compiled[process] = stack.enter_context(_compiled(tasks[process], processors, options.limit))
+            print(f"{process}: {_summary(compiled[process].row)}", flush=True)
 
         def measure(gpu: int) -> None:
-            for subject in (each for each, task in tasks.items() if task.gpu == gpu and each in compiled):
-                row = compiled[subject].timed()
-                results.add(subject, row)
-                print(f"{subject}: {_summary(row)}", flush=True)
+            for process in (each for each, task in tasks.items() if task.gpu == gpu and each in compiled):
+                row, subject = compiled[process].timed(), subject_of[process]
+                results.add(subject, _merged(results.rows.get(subject), row, tasks[process].tools))
+                print(f"{process}: {_summary(row)}", flush=True)
 
         # A network of some hundred kernels has enough to compile for several processors.
         threads = max(1, len(one_processor_per_core()) // options.jobs)
@@ -214,6 +265,16 @@ def _compiled(task: Task, processors: frozenset[int], seconds: float) -> Compile
     return CompiledNetwork(
         "benchmarks.gpu_networks", asdict(task), facts, processors=processors, seconds=seconds, gpu=gpu
     )
+
+
+def _merged(before: Mapping[str, Any] | None, row: Mapping[str, Any], tools: Sequence[str]) -> dict[str, Any]:
+    """The row of a network with what another process tells of some of its tools."""
+    if before is None:
+        return dict(row)
+    told = row.get("tools", {})
+    if "failure" in row:
+        told = {name: {"failure": row["failure"], **told.get(name, {})} for name in tools}
+    return {**before, "tools": {**before.get("tools", {}), **told}}
 
 
 def _summary(row: Mapping[str, Any]) -> str:
@@ -260,8 +321,9 @@ def _work(task: Task) -> None:
         record = row.tools[name] = {}
         begin = time.perf_counter()
         try:
-            call, first = _prepared(tool, model), _taken(tool, samples[0].inputs)
+            first = _taken(tool, samples[0].inputs)
             with _noted_warnings() as left:
+                call = _prepared(tool, model, first)
                 call(*first)
             record["seconds"] = time.perf_counter() - begin
             record["error"] = _error(
@@ -319,14 +381,16 @@ def _error(call: Callable[..., Any], samples: Sequence[_Sample]) -> float:
     )
 
 
-def _prepared(tool: _Tool, model: torch.nn.Module) -> Callable[..., Any]:
+def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
     """The model as the tool compiles it, for inputs that it has `_taken`."""
     import torch
 
     own = copy.deepcopy(model)
     if tool.dtype is not None:
         own = own.to(getattr(torch, tool.dtype))
-    compiled = torch.compile(own.to(memory_format=torch.channels_last), **tool.options)
+    if tool.channels_last:
+        own = own.to(memory_format=torch.channels_last)
+    compiled = tool.compile(own, inputs)
 
     def call(*inputs: torch.Tensor) -> Any:
         # Torch compiles anew where this isn't what it was.
@@ -342,7 +406,9 @@ def _taken(tool: _Tool, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
     dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
     images, *conditions = [_as_type(each, dtype) for each in inputs]
-    return [images.contiguous(memory_format=torch.channels_last), *conditions]
+    if tool.channels_last:
+        images = images.contiguous(memory_format=torch.channels_last)
+    return [images, *conditions]
 
 
 def _as_type(tensor: torch.Tensor, type_: torch.dtype) -> torch.Tensor:
@@ -374,8 +440,20 @@ def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
         row.tell()
     if task.device == "cuda":
         for name, run in runs.items():
+            row.tools[name]["host_milliseconds"] = 1e3 * _host_seconds(run, wait)
             row.tools[name].update(kernel_facts(run))
             row.tell()
+
+
+def _host_seconds(run: Callable[[], Any], wait: Callable[[], None]) -> float:
+    """What a call takes until it returns, on a GPU that has nothing to do."""
+    seconds: list[float] = []
+    for _ in range(_HOST_CALLS):
+        begin = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - begin)
+        wait()
+    return statistics.median(seconds)
 
 
 def kernel_facts(run: Callable[[], Any]) -> dict[str, Any]:

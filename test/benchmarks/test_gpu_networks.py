@@ -69,8 +69,8 @@ def test_what_is_told_of_a_network(
         monkeypatch.setenv(variable, str(tmp_path))
     small = Network(lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), (3, 16, 16))
     monkeypatch.setattr(gpu, "NETWORKS", {"small": small})
-    eager = gpu_networks._Tool({"backend": "eager"})
-    failing = gpu_networks._Tool({"backend": "unknown"})
+    eager = gpu_networks._Tool(gpu_networks._by_torch(backend="eager"))
+    failing = gpu_networks._Tool(gpu_networks._by_torch(backend="unknown"))
     ours = gpu_networks._TOOLS["winograd"]
     tools = {"winograd": ours, "inductor": eager, "inductor-graphs": failing}
     monkeypatch.setattr(gpu_networks, "_TOOLS", MappingProxyType(tools))
@@ -92,6 +92,24 @@ def test_what_is_told_of_a_network(
     for name in ("winograd", "inductor"):
         assert found[name]["milliseconds"] > 0 < found[name]["chained"] and found[name]["error"] < 1e-6
     assert "unknown" in found["inductor-graphs"]["failure"]
+
+
+def test_tools_that_two_models_of_a_class_would_disturb_are_alone() -> None:
+    tools = ["winograd", "winograd-fewer-guards", "inductor", "winograd-loaded"]
+    together, *alone = gpu_networks._processes(tools)
+    assert together == ["winograd", "inductor"]
+    assert alone == [["winograd-fewer-guards"], ["winograd-loaded"]]
+
+
+def test_a_row_has_the_tools_of_all_processes() -> None:
+    """A process that failed costs its own tools' times."""
+    merged = None
+    for told, name in ((row("net", 1, winograd=2.0), "winograd"), (row("net", 1, loaded=1.0), "loaded")):
+        merged = gpu_networks._merged(merged, told, [name])
+    merged = gpu_networks._merged(merged, {"failure": "took more than 3 s"}, ["late"])
+    assert merged["network"] == "net" and "failure" not in merged
+    assert [each.get("milliseconds") for each in merged["tools"].values()] == [2.0, 1.0, None]
+    assert merged["tools"]["late"] == {"failure": "took more than 3 s"}
 
 
 def test_an_error_is_the_mean_of_several_images() -> None:
