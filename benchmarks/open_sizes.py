@@ -4,9 +4,10 @@
 
 A network's program is compiled once, for the size that its images mostly have. All are timed side by side at
 that size, half of it and twice in each dimension: the program, at the first size one that is for that alone,
-torch and ONNX Runtime. On one thread the processor's time is measured, which a busy machine hardly changes,
-on several the time that passes. Programs are kept in a folder, if one is given: several processes can compile
-them side by side before one of them times them.
+torch, ONNX Runtime and OpenVINO. Arguments are bound beforehand, as tools do it that can. On one thread the
+processor's time is measured, which a busy machine hardly changes, on several the time that passes. Programs
+are kept in a folder, if one is given: several processes can compile them side by side before one of them
+times them.
 
     python -m benchmarks.open_sizes --threads 16 --programs build/open-sizes --compile-only --network film
 """
@@ -17,7 +18,7 @@ import argparse
 import io
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,15 +28,18 @@ from typing import Any
 import iree.winograd
 import numpy as np
 import torch
-from torch.utils import _pytree as pytree
 
+from benchmarks.compiled import bind_program
 from benchmarks.networks.open_sizes import OPEN_NETWORKS, OpenNetwork
 from benchmarks.one_processor import on_one_processor
 from benchmarks.onnxruntime_session import OnnxruntimeSession
+from benchmarks.openvino_request import OpenvinoRequest
 from benchmarks.results_file import ResultsFile
+from benchmarks.subject import result_arrays
 from benchmarks.timing import Contender, time_interleaved
 
 _TIMES = (1.0, 0.5, 2.0)
+TOOLS = ("torch", "onnxruntime", "openvino")
 
 
 def main() -> None:
@@ -43,6 +47,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--network", nargs="+", choices=OPEN_NETWORKS, default=list(OPEN_NETWORKS))
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=list(TOOLS), help="beside our programs")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.1, help="seconds of a tool's turn in a round")
@@ -61,7 +66,7 @@ def main() -> None:
             subject.static_program()
         elif name not in results.rows:
             with on_one_processor() if options.threads == 1 else nullcontext():
-                results.add(name, _measured(subject, options.rounds, options.burst))
+                results.add(name, _measured(subject, options.tools, options.rounds, options.burst))
             for size, milliseconds in results.rows[name].items():
                 print(name, size, {tool: f"{each:.2f}" for tool, each in milliseconds.items()}, flush=True)
 
@@ -114,41 +119,46 @@ class _Subject:
         return file.getvalue()
 
 
-def _measured(subject: _Subject, rounds: int, burst: float) -> dict[str, dict[str, float]]:
+def _measured(
+    subject: _Subject, tools: Sequence[str], rounds: int, burst: float
+) -> dict[str, dict[str, float]]:
     """Milliseconds by tool, by size."""
-    threads, model = subject.threads, subject.model
-    program, onnx = _loaded(subject.open_program(), threads), subject.onnx_file()
+    onnx = subject.onnx_file() if {"onnxruntime", "openvino"}.intersection(tools) else b""
     measured = {}
     for times in _TIMES:
         size = subject.network.usual(times)
         image = torch.randn(1, subject.network.channels, *size)
-        tools: dict[str, Callable[[], Any]] = {
-            "open": lambda image=image: program(image.numpy()),
-            "torch": lambda image=image: model(image),
-            "onnxruntime": OnnxruntimeSession(onnx, image.numpy(), threads).run,
-        }
+        runs = {"open": _bound(subject, subject.open_program(), image)}
         if times == 1:
-            static = _loaded(subject.static_program(), threads)
-            tools["static"] = lambda image=image, static=static: static(image.numpy())
-        _check(tools["open"](), model(image))
-        contenders = [Contender(tool, run) for tool, run in tools.items()]
-        clock = time.process_time if threads == 1 else time.perf_counter
+            runs["static"] = _bound(subject, subject.static_program(), image)
+        runs |= {tool: _run(tool, subject, onnx, image) for tool in tools}
+        contenders = [Contender(tool, run) for tool, run in runs.items()]
+        clock = time.process_time if subject.threads == 1 else time.perf_counter
         timings = time_interleaved(contenders, rounds=rounds, burst_seconds=burst, clock=clock)
         key = "x".join(map(str, size))
         measured[key] = {tool: 1e3 * timing.median for tool, timing in timings.items()}
     return measured
 
 
-def _loaded(program: bytes, threads: int) -> Callable[..., Any]:
-    if threads == 1:
-        return iree.winograd.load(program, device="local-sync")
-    return iree.winograd.load(program, device="local-task", threads=threads)
+def _run(tool: str, subject: _Subject, onnx: bytes, image: torch.Tensor) -> Callable[[], Any]:
+    """An inference of the network in a tool of `TOOLS`, on this image."""
+    if tool == "torch":
+        return lambda: subject.model(image)
+    if tool == "onnxruntime":
+        return OnnxruntimeSession(onnx, image.numpy(), subject.threads).run
+    import openvino
+
+    model = openvino.Core().read_model(onnx)
+    return OpenvinoRequest(model, image.numpy(), subject.threads).run
 
 
-def _check(results: Any, expected: Any) -> None:
-    for result, exact in zip(pytree.tree_leaves(results), pytree.tree_leaves(expected), strict=True):
-        error = np.abs(np.asarray(result) - exact.numpy()).max()
-        assert error <= 1e-4 * float(exact.abs().max()), error
+def _bound(subject: _Subject, program: bytes, image: torch.Tensor) -> Callable[[], Any]:
+    """A call of a program of ours on this image, which is checked once."""
+    run, results = bind_program(program, image.numpy(), subject.threads)
+    for result, exact in zip(results(), result_arrays(subject.model(image)), strict=True):
+        error = np.abs(result - exact).max()
+        assert error <= 1e-4 * np.abs(exact).max(), error
+    return run
 
 
 if __name__ == "__main__":

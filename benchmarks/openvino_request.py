@@ -15,7 +15,8 @@ Array = npt.NDArray[np.float32]
 class OpenvinoRequest:
     """A compiled model, its argument and its results bound to buffers beforehand.
 
-    `run` does one inference, in single precision; what came of it is then in `results`.
+    `run` does one inference, in single precision; what came of it is then in `results`. Results whose size
+    is known only at run time get a buffer from the tool.
     """
 
     def __init__(self, model: Any, argument: Array, threads: int) -> None:
@@ -32,11 +33,12 @@ class OpenvinoRequest:
         self.compile_seconds = time.perf_counter() - begin
         request = compiled.create_infer_request()
         self._source = openvino.Tensor(argument, shared_memory=True)
-        self._buffers = [
-            np.zeros(list(output.shape), output.element_type.to_dtype()) for output in compiled.outputs
-        ]
-        for index, buffer in enumerate(self._buffers):
-            request.set_output_tensor(index, openvino.Tensor(buffer, shared_memory=True))
+        self._buffers: list[npt.NDArray[Any]] = []
+        for index, output in enumerate(compiled.outputs):
+            if output.partial_shape.is_static:
+                self._buffers.append(np.zeros(list(output.shape), output.element_type.to_dtype()))
+                request.set_output_tensor(index, openvino.Tensor(self._buffers[-1], shared_memory=True))
+        self._outputs = len(compiled.outputs)
         self._request = request
         # The binding's own `infer`: the Python class above it also copies the results into a dictionary.
         self._infer: Callable[..., Any] = openvino._pyopenvino.InferRequest.infer
@@ -47,4 +49,4 @@ class OpenvinoRequest:
 
     @property
     def results(self) -> tuple[npt.NDArray[Any], ...]:
-        return tuple(buffer.copy() for buffer in self._buffers)
+        return tuple(self._request.get_output_tensor(index).data.copy() for index in range(self._outputs))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.tables.markdown import mean, number, table
+from benchmarks.tables.networks import TOOLS
 
 _OURS = ("ours-nhwc", "ours-nchw")
 _NOT_COMPARED = ("ours", "iree", "onednn")
@@ -76,16 +77,19 @@ def layouts(files: Sequence[Any]) -> list[str]:
 
 def open_sizes(files: Sequence[Any]) -> list[str]:
     """Milliseconds of a program for all sizes beside one for the first size alone, and beside other tools."""
-    heads = ("network", "size", "any size, ms", "that size", "torch", "ONNX Runtime", "ratio", "speed-up")
+    networks = [pair for file in files for pair in file["networks"].items()]
+    measured = {tool for _, sizes in networks for times in sizes.values() for tool in times}
+    others = {tool: name for tool, name in TOOLS.items() if tool in measured}
     rows, ratios, speedups = [], [], []
-    for network, sizes in (pair for file in files for pair in file["networks"].items()):
+    for network, sizes in networks:
         for size, times in sizes.items():
-            speedups.append(min(times["torch"], times["onnxruntime"]) / times["open"])
+            speedups.append(min(times[tool] for tool in others) / times["open"])
             ratio = times["open"] / times["static"] if "static" in times else None
             if ratio is not None:
                 ratios.append(ratio)
-            cells = (number(times.get(tool), ".2f") for tool in ("open", "static", "torch", "onnxruntime"))
+            cells = (number(times.get(tool), ".2f") for tool in ("open", "static", *others))
             rows.append((network, size, *cells, number(ratio, ".2f"), f"{speedups[-1]:.2f}"))
+    heads = ("network", "size", "any size, ms", "that size", *others.values(), "ratio", "speed-up")
     over_static = f"{mean(ratios):.2f} times as long as one for that size ({max(ratios):.2f} at most)"
     over_others = f"{mean(speedups):.2f} times as fast as the best other ({min(speedups):.2f} at least)"
     return [
