@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, scf, tensor
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.tensors import index_constant, on_device
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation
@@ -27,12 +28,14 @@ def loop_over_images(
     end: ir.Operation,
     count: int,
     device: str | None,
+    half: ir.Type | None = None,
 ) -> None:
     """Rewrites `operations`, in program order, to a loop before `end` that computes `count` images at a time.
 
     Each of them treats images one by one (`image_operands`), nothing else uses what they compute but
     `result`, and `count` divides the batch. IREE writes to one tensor of all images, rather than to a copy
-    for each iteration, if it is told that it lies on the `device` of this symbol.
+    for each iteration, if it is told that it lies on the `device` of this symbol. That tensor is of `half`,
+    if given, a type of half precision that surely has all elements of `result`.
 
         %a = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<8x...>, ...) outs(%y : tensor<8x...>)
       becomes, one at a time,
@@ -48,7 +51,7 @@ def loop_over_images(
     """
     type_ = ir.RankedTensorType(result.type)
     with result.owner.location, ir.InsertionPoint(end):
-        all_images = tensor.empty(list(type_.shape), type_.element_type)
+        all_images = tensor.empty(list(type_.shape), half or type_.element_type)
         if device is not None:
             all_images = on_device(all_images, device)
         bounds = (index_constant(number) for number in (0, type_.shape[0], count))
@@ -58,7 +61,8 @@ def loop_over_images(
             for operation in operations:
                 some.compute(operation)
             scf.yield_([some.within(for_op.inner_iter_args[0], result)])
-    result.replace_all_uses_with(for_op.results[0])
+        computed = for_op.results[0] if half is None else converted(for_op.results[0], type_.element_type)
+    result.replace_all_uses_with(computed)
     read = [defining_operation(operand) for operation in operations for operand in operation.operands]
     before = [each for each in read if each is not None and each not in operations]
     for operation in reversed(operations):
@@ -94,8 +98,10 @@ class _Images:
             self.computed[whole] = images
 
     def within(self, all_images: ir.Value, result: ir.Value) -> ir.Value:
-        """Builds `all_images` with these of `result` in their place."""
-        images = self.computed[result]
+        """Builds `all_images` with these of `result` in their place, in their type."""
+        images, element = self.computed[result], ir.RankedTensorType(all_images.type).element_type
+        if ir.RankedTensorType(images.type).element_type != element:
+            images = converted(images, element)
         return tensor.insert_slice(images, all_images, [self.first], [], [], **_place(images.type))
 
     def _given(self, value: ir.Value) -> ir.Value:

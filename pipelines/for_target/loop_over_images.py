@@ -15,6 +15,7 @@ from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_analysis
 from iree.winograd.passes.match.convolution_form import is_convolution
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
@@ -50,7 +51,8 @@ class LoopOverImages:
     begins with a loop over the images of its batch, up to where that gains most: where images have become
     small, or where matrices that are read again for each image, and threads that have less to share, cost
     more. Several threads may take as many images at a time. What the loop computes treats images one by one,
-    and a single tensor leaves it.
+    and a single tensor leaves it: in half precision where that surely has all of its elements, so that layers
+    behind the loop know, and where vectors convert quickly.
 
         %a = linalg.conv_2d_nhwc_hwcf ins(%x, %f : tensor<8x112x112x3xf32>, ...) outs(%y)
         %b = linalg.depthwise_conv_2d_nhwc_hwc ins(%a, %g : tensor<8x112x112x32xf32>, ...) outs(%z)
@@ -87,7 +89,8 @@ class LoopOverImages:
             order = "one after the other" if loop.count == 1 else f"{loop.count} at a time"
             message = f"{computed} operations compute the {batch} images of a batch {order}"
             remark_analysis(loop.operations[0], PASS_NAME, message)
-            loop_over_images(loop.operations, loop.result, loop.end, loop.count, device)
+            half = held_type(loop.result) if space.stores_half else None
+            loop_over_images(loop.operations, loop.result, loop.end, loop.count, device, half)
 
         rewrite_each("block", blocks, rewrite, operation_of=lambda block: block.owner)
 

@@ -14,7 +14,7 @@ from iree.winograd.passes.build.slices import element_of, inserted
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import is_narrowing, rounded_type
+from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
@@ -50,15 +50,15 @@ class StoreHalf:
     """Have kernels read and write images of half precision that are so in the program.
 
     `winograd-widen-half` has all numbers in f32. An image that was widened for a convolution alone, and maybe
-    transposed, is read as it is, by loads that widen. A result that is rounded to half precision is stored
-    so, if the program wants it so or convolutions and their epilogues are all that reads it. So is what all
-    of its readers round before they multiply it. That halves what goes through memory, and computes the same:
-    transforms, products and sums stay in f32. It is for kernels that take such images by the schedule that
-    they have. On CPUs without AVX-512 conversions take longer than that saves: images that only kernels read
-    stay in f32, rounded. On CUDA reshapes, transpositions, parts and operations on elements read such images,
-    too, and these operations store what they round so where convolutions read it. Channels that convolutions
-    insert into one tensor, as concatenations are computed, are of half precision there if all of them are and
-    all that reads the tensor takes it.
+    transposed, is read as it is, by loads that widen, and so is what an epilogue reads. A result that is
+    rounded to half precision is stored so, if the program wants it so or convolutions and their epilogues are
+    all that reads it. So is what all of its readers round before they multiply it. That halves what goes
+    through memory, and computes the same: transforms, products and sums stay in f32. It is for kernels that
+    take such images by the schedule that they have. On CPUs without AVX-512 conversions take longer than that
+    saves: images that only kernels read stay in f32, rounded. On CUDA reshapes, transpositions, parts and
+    operations on elements read such images, too, and these operations store what they round so where
+    convolutions read it. Channels that convolutions insert into one tensor, as concatenations are computed,
+    are of half precision there if all of them are and all that reads the tensor takes it.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -78,6 +78,9 @@ class StoreHalf:
             return
         space = module_space(module, machine=None, threads=1)
         rewrite_each("output transform", outputs, lambda transform: _read_half(transform, space))
+        if space.stores_half:
+            outputs = transforms(module, ops.OutputTransformOp)
+            rewrite_each("epilogue", outputs, lambda transform: _read_half_operands(transform, space))
         if space.iree_code.converts_half:
             rounding = [each for each in walk(module) if _match_rounding(each) is not None]
             rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
@@ -104,6 +107,19 @@ def _read_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         source = moved(move, source)
     read_by_transform(group.input_transform, source)
     erase_if_unused([group.input_transform.operation])
+
+
+def _read_half_operands(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
+    """Has an epilogue widen what it reads that was widened from half precision before."""
+    group = match_group(transform)
+    for operand in dict.fromkeys(transform.epilogue_operands):
+        source = widened_source(operand)
+        if source is None or isinstance(group, NoMatch) or not _takes(group, space, result=half_type(source)):
+            continue
+        widen_operands(transform.operation, transform.body, operand, source)
+        widening = defining_operation(operand)
+        if widening is not None:
+            erase_if_unused([widening])
 
 
 def _match_rounding(operation: ir.Operation) -> Elementwise | None:

@@ -177,7 +177,8 @@ def _stores_half(image: ir.Value, users: Sequence[ir.Operation], backend: Backen
     definition = defining_operation(image)
     if definition is None or definition.name != ops.OutputTransformOp.OPERATION_NAME:
         return False
-    return backend.search_space().stores_half and all(each.name in names for each in users)
+    is_taken = all(each.name in names or is_narrowing(each) for each in users)
+    return backend.search_space().stores_half and is_taken
 
 
 def _widen_in_epilogues(maxima: ir.Value, stored: ir.Value) -> None:

@@ -90,3 +90,51 @@ util.func public @mixed(%x: tensor<9x114x114x32xf32>, %two: tensor<2xf32>, %f: t
     outs(%z : tensor<8x112x112x32xf32>) -> tensor<8x112x112x32xf32>
   util.return %y : tensor<8x112x112x32xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "skylake-avx512", cpu_features = "+avx2,+fma,+f16c,+avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// Images that were rounded to half precision leave the loop so: what reads them knows their type.
+// CHECK-LABEL: @rounded
+// CHECK: %[[ALL:.*]] = scf.for {{.*}} -> (tensor<8x56x56x64xbf16>) {
+// CHECK: %[[Y:.*]] = linalg.depthwise_conv_2d_nhwc_hwc
+// CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[Y]] :
+// CHECK: %[[HALF:.*]] = linalg.generic {{.*}} ins(%[[ROUNDED]] : tensor<1x56x56x64xf32>) outs(%{{.*}} : tensor<1x56x56x64xbf16>)
+// CHECK: %[[NEXT:.*]] = tensor.insert_slice %[[HALF]] into
+// CHECK: scf.yield %[[NEXT]]
+// CHECK: %[[WIDENED:.*]] = linalg.generic {{.*}} ins(%[[ALL]] : tensor<8x56x56x64xbf16>) outs(%{{.*}} : tensor<8x56x56x64xf32>)
+// CHECK: util.return %[[WIDENED]]
+util.func public @rounded(%x: tensor<8x112x112x64xf32>, %f: tensor<3x3x64xf32>, %g: tensor<112x112x64xf32>) -> tensor<8x56x56x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x112x112x64xf32>
+  %s = linalg.generic {
+      indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%x, %g : tensor<8x112x112x64xf32>, tensor<112x112x64xf32>) outs(%e : tensor<8x112x112x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %unused: f32):
+    %c = arith.addf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<8x112x112x64xf32>
+  %p = tensor.pad %s low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<8x112x112x64xf32> to tensor<8x114x114x64xf32>
+  %o = tensor.empty() : tensor<8x56x56x64xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%o : tensor<8x56x56x64xf32>) -> tensor<8x56x56x64xf32>
+  %y = linalg.depthwise_conv_2d_nhwc_hwc {strides = dense<2> : vector<2xi64>} ins(%p, %f : tensor<8x114x114x64xf32>, tensor<3x3x64xf32>)
+    outs(%z : tensor<8x56x56x64xf32>) -> tensor<8x56x56x64xf32>
+  %r = linalg.generic {
+      indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, h, w, k)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%y : tensor<8x56x56x64xf32>) outs(%o : tensor<8x56x56x64xf32>) {
+  ^bb0(%a: f32, %unused: f32):
+    %b = arith.truncf %a : f32 to bf16
+    %c = arith.extf %b : bf16 to f32
+    linalg.yield %c : f32
+  } -> tensor<8x56x56x64xf32>
+  util.return %r : tensor<8x56x56x64xf32>
+}

@@ -154,3 +154,30 @@ func.func @pooled(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> tensor<1
   }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x8x8xf32>) -> tensor<1x3x8x8xf32>
   return %y2 : tensor<1x3x8x8xf32>
 }
+
+// What an epilogue reads is widened there, not in memory.
+// CHECK-LABEL: func.func @read_by_an_epilogue
+// CHECK-SAME: (%[[X:.*]]: tensor<1x12x12x8xf32>, %[[R:.*]]: tensor<1x10x10x8xbf16>
+// CHECK-NOT: linalg.generic
+// CHECK: "winograd.output_transform"(%{{.*}}, %[[R]]) ({
+// CHECK-NEXT: ^bb0(%[[A:.*]]: f32, %[[B:.*]]: bf16):
+// CHECK-NEXT: %[[W:.*]] = arith.extf %[[B]] : bf16 to f32
+// CHECK-NEXT: arith.addf %[[A]], %[[W]]
+func.func @read_by_an_epilogue(%x: tensor<1x12x12x8xf32>, %r: tensor<1x10x10x8xbf16>, %u: tensor<16x8x8xf32>) -> tensor<1x10x10x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %e = tensor.empty() : tensor<1x10x10x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%r : tensor<1x10x10x8xbf16>) outs(%e : tensor<1x10x10x8xf32>) {
+  ^bb0(%a: bf16, %b: f32):
+    %c = arith.extf %a : bf16 to f32
+    linalg.yield %c : f32
+  } -> tensor<1x10x10x8xf32>
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m, %w) ({
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [#id], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>, tensor<1x10x10x8xf32>) -> tensor<1x10x10x8xf32>
+  return %y : tensor<1x10x10x8xf32>
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -15,6 +16,7 @@ from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import loop_over_images
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.report.schema import types_text
 from wide import wide_combinations
 
 # Three layers of sums of up to 32 products, and means of 4096: none is far larger than what it is added to.
@@ -81,6 +83,51 @@ def test_loops_on_every_target(
     first, second = (np.asarray(program(images.numpy())) for _ in range(2))
     np.testing.assert_array_equal(first, second)
     expect_exact(model, images, first)
+
+
+def test_layers_behind_a_loop_know_that_images_are_of_half_precision(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """They multiply numbers of that type, and nothing converts all images in memory."""
+
+    class Half(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = torch.nn.Conv2d(3, 32, 3, padding=1)
+            self.tail = torch.nn.ModuleList(torch.nn.Conv2d(32, 32, 3, padding=1) for _ in range(2))
+
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            x = torch.nn.functional.max_pool2d(torch.relu(self.stem(images)), 3, 2, 1)
+            # Another image for each place: what mixes images ends the loop.
+            y = x.flip(0)
+            for layer in self.tail:
+                y = layer(y)
+            return torch.relu(y + x)
+
+    monkeypatch.setattr(
+        CpuSearchSpace,
+        "far_image_seconds",
+        lambda _, shape: 1.0 if shape.batch > 1 and shape.input_channels == 3 else 0.0,
+    )
+    torch.manual_seed(0)
+    model, images = Half().eval().bfloat16(), torch.randn(3, 3, 20, 20).bfloat16()
+    report = tmp_path / "report.json"
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(model, images),
+        target="cpu:sapphirerapids",
+        threads=1,
+        strict=True,
+        remarks=True,
+        report=report,
+    )
+    assert LOOP in capfd.readouterr().err
+    _, *layers = json.loads(report.read_text())["layers"]
+    assert {types_text(each) for each in layers} == {"bf16 as bf16, sums f32, result bf16"}
+    result = torch.as_tensor(iree.winograd.load(compiled, threads=1)(images))
+    with torch.no_grad():
+        exact = model.double()(images.double())
+    # Results of four operations, each rounded; two layers later sums of up to 288 products have those errors.
+    assert float((result.double() - exact).abs().max()) <= 4 * 2.0**-8 * float(exact.abs().max())
 
 
 @pytest.mark.wide
