@@ -91,16 +91,30 @@ class PixelBlocks:
         return first.at_least(0) & (first + self._reach).less_than(sized.input_size[-1])
 
     def _has_ends_apart(self, sized: SizedShape) -> Condition:
-        """Whether in rows of unknown length the first block ends inside, and the last one begins there."""
+        """Whether in rows of unknown length the first block ends inside, and the last one begins there.
+
+        No block between them reads beyond the row then.
+        """
         shape, last = self.shape, sized.output_size[-1] - self.pixels
         ends_inside = sized.input_size[-1].at_least(self._reach - shape.padding_low[-1] + 1)
-        return ends_inside & (last * shape.strides[-1]).at_least(shape.padding_low[-1])
+        are_apart = ends_inside & (last * shape.strides[-1]).at_least(shape.padding_low[-1])
+        if self.pixels >= self._outputs_before + self._outputs_beyond - 1:
+            return are_apart
+        # The last one between would begin before those that read before the row have ended.
+        has_none_between = last.less_than(self.pixels + 1)
+        begins_inside = (last - self._outputs_beyond).at_least(self._outputs_before)
+        return are_apart & (has_none_between | begins_inside)
 
     @property
     def _divides_ends(self) -> bool:
         """Whether no block but the first and the last of a row reads beyond it, if these are apart."""
-        before = ceil_div(self.shape.padding_low[-1], self.shape.strides[-1])
-        return self._pads_rows and 1 < self.pixels >= before + self._outputs_beyond - 1
+        padded = max(self._outputs_before, self._outputs_beyond)
+        return self._pads_rows and 1 < self.pixels >= padded
+
+    @property
+    def _outputs_before(self) -> int:
+        """The first outputs of a row of unknown length that read before it."""
+        return ceil_div(self.shape.padding_low[-1], self.shape.strides[-1])
 
     @property
     def _outputs_beyond(self) -> int:

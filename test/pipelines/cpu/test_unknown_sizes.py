@@ -61,6 +61,12 @@ def test_agrees_with_float64_at_some_sizes(program: Program) -> None:
     program.check_sizes([(1, 1), (3, 9), (9, 3), (28, 28), (17, 40), (2, 17), (5, 31)], threads=1)
 
 
+def test_rows_of_any_length_whose_ends_read_far_beyond() -> None:
+    """A block between the first and the last one may read what is before the row, at some lengths."""
+    program = replace(DIRECT, channels=3, outputs=16, dilations=(1, 8), low=(1, 8), high=(1, 8))
+    program.check_sizes([(2, width) for width in range(1, 51)], threads=1)
+
+
 @pytest.mark.parametrize("program", PROGRAMS, ids=str)
 @pytest.mark.wide
 def test_agrees_with_float64_at_all_sizes(program: Program) -> None:
