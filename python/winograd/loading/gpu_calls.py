@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,9 @@ _URI = re.compile(r"cuda(?:://(\d+))?")
 
 def is_on_cuda(argument: Any) -> bool:
     """Whether an argument of a call is on a GPU of NVIDIA's."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(argument, torch.Tensor):
+        return bool(argument.is_cuda and torch.version.cuda)
     place = getattr(argument, "__dlpack_device__", None)
     return place is not None and place()[0] in _CUDA_KINDS
 
@@ -41,67 +45,55 @@ class GpuCalls:
         read_only: frozenset[int],
         on_host: Callable[..., Any],
     ) -> None:
-        self._name = name
-        self._signature = signature
         self._on_host = on_host
         match = _URI.fullmatch(uri)
-        self._index = None if match is None else int(match[1] or 0)
-        self._launched = self._launched_function(launchable, read_only)
+        self._launched: Callable[..., Any] | None = None
+        self._parameters: Sequence[_Parameter] = ()
+        if launchable is not None and signature is not None and match is not None:
+            index = int(match[1] or 0)
+            self._launched = self._launched_function(launchable, signature, read_only, index)
+            if self._launched is not None:
+                self._parameters = [
+                    _Parameter(f"argument {number} of {name}", expected, index)
+                    for number, expected in enumerate(signature.inputs)
+                ]
 
     def __call__(self, given: Sequence[Any]) -> Any:
         """The results: tensors on the GPU. Raises `CallError`."""
-        if self._launched is None or self._signature is None:
+        if self._launched is None:
             return self._by_host(*given)
-        tensors = [
-            self._taken(number, argument, expected)
-            for number, (argument, expected) in enumerate(zip(given, self._signature.inputs, strict=True))
-        ]
-        return self._launched(*tensors)
+        return self._launched(
+            *[parameter.take(each) for parameter, each in zip(self._parameters, given, strict=True)]
+        )
 
     def _launched_function(
-        self, launchable: Launchable | OpenLaunchable | None, read_only: frozenset[int]
+        self,
+        launchable: Launchable | OpenLaunchable,
+        signature: FunctionSignature,
+        read_only: frozenset[int],
+        index: int,
     ) -> Callable[..., Any] | None:
-        if launchable is None or self._signature is None or self._index is None:
-            return None
         import torch
         from iree.winograd.loading.launched_function import TYPES, Argument
         from iree.winograd.loading.open_launched_function import launched_function
 
-        types = {each.element_type for each in (*self._signature.inputs, *self._signature.outputs)}
+        types = {each.element_type for each in (*signature.inputs, *signature.outputs)}
         if not types <= TYPES.keys():
             return None
-        arguments = [
-            Argument(number, None, number in read_only) for number in range(len(self._signature.inputs))
-        ]
-        orders = [None] * len(self._signature.outputs)
+        arguments = [Argument(number, None, number in read_only) for number in range(len(signature.inputs))]
+        orders = [None] * len(signature.outputs)
         try:
             return launched_function(
                 cuda_driver(),
                 launchable,
                 arguments,
                 orders,
-                torch.device("cuda", self._index),
+                torch.device("cuda", index),
                 lambda reason: self._by_host,
                 self._by_host,
             )
         except (CudaError, OSError):
             return None
-
-    def _taken(self, number: int, argument: Any, expected: TensorSignature) -> torch.Tensor:
-        """An argument as a tensor on the GPU, of the type and shape that are expected."""
-        import torch
-        from iree.winograd.loading.launched_function import TYPES
-
-        tensor = _tensor(argument).detach()
-        if tensor.dtype != TYPES[expected.element_type] or not expected.accepts(tuple(tensor.shape)):
-            got = f"{tuple(tensor.shape)} of {tensor.dtype}"
-            raise CallError(f"argument {number} of {self._name} must be {expected}, got {got}")
-        place = torch.device("cuda", self._index or 0)
-        if tensor.device.type == "cuda" and tensor.device != place:
-            raise CallError(
-                f"argument {number} of {self._name} is on {tensor.device}, the program on {place}"
-            )
-        return tensor.to(place)
 
     def _by_host(self, *given: Any) -> Any:
         tensors = [_tensor(argument) for argument in given]
@@ -110,6 +102,35 @@ class GpuCalls:
         if isinstance(results, tuple):
             return tuple(result.to(device) for result in results)
         return results.to(device)
+
+
+class _Parameter:
+    """What an argument, named `name`, has to be on the GPU of number `index`."""
+
+    def __init__(self, name: str, expected: TensorSignature, index: int) -> None:
+        import torch
+        from iree.winograd.loading.launched_function import TYPES
+
+        self._name = name
+        self._expected = expected
+        self._type = TYPES[expected.element_type]
+        self._place = torch.device("cuda", index)
+
+    def take(self, argument: Any) -> torch.Tensor:
+        """The argument as a tensor there. Raises `CallError`."""
+        # Each operation on a tensor takes as long as a tenth of the call.
+        tensor = _tensor(argument)
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        if tensor.dtype != self._type or not self._expected.accepts(tensor.shape):
+            got = f"{tuple(tensor.shape)} of {tensor.dtype}"
+            raise CallError(f"{self._name} must be {self._expected}, got {got}")
+        place = tensor.device
+        if place == self._place:
+            return tensor
+        if place.type == "cuda":
+            raise CallError(f"{self._name} is on {place}, the program on {self._place}")
+        return tensor.to(self._place)
 
 
 def _tensor(argument: Any) -> torch.Tensor:

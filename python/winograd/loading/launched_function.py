@@ -75,11 +75,11 @@ class LaunchedFunction:
         self._index = device.index or 0
         self._device = device
         self._arguments = tuple(map(_Argument, arguments))
-        self._blocks = tuple(
-            _Block(number, size, launches.results) for number, size in enumerate(launches.allocations)
-        )
         self._results = tuple(
             _Result(place, order) for place, order in zip(launches.results, result_orders, strict=True)
+        )
+        self._blocks = tuple(
+            _Block(number, size, self._results) for number, size in enumerate(launches.allocations)
         )
         self._loaded = loaded or LoadedKernels(driver, launchable.program.executables())
         self._fail = fail
@@ -174,44 +174,56 @@ class _Argument:
         return taken
 
 
-class _Block:
-    """Block `number` of a call, of `size` bytes: of the type of the `results` in it, if they have one."""
-
-    def __init__(self, number: int, size: int, results: Sequence[ResultPlace]) -> None:
-        memory = Memory("allocation", number)
-        types = {TYPES[each.element_type] for each in results if each.place.memory == memory}
-        (self._type,) = types if len(types) == 1 else (torch.uint8,)
-        self._elements = -(-size // self._type.itemsize)
-
-    def make(self, device: torch.device) -> torch.Tensor:
-        """The block."""
-        return torch.empty(self._elements, dtype=self._type, device=device)
-
-
 class _Result:
     """A result of a call: its `place` in the memory of a block or an argument, its dimensions in `order`."""
 
     def __init__(self, place: ResultPlace, order: Order | None) -> None:
-        self._memory = place.place.memory
-        self._type = TYPES[place.element_type]
+        self.memory = place.place.memory
+        self.type = TYPES[place.element_type]
         shape = place.shape
         strides = [prod(shape[dimension + 1 :]) for dimension in range(len(shape))]
         dimensions = range(len(shape)) if order is None else order
-        self._shape = [shape[each] for each in dimensions]
-        self._strides = [strides[each] for each in dimensions]
-        self._offset = place.place.offset // self._type.itemsize
+        self.shape = [shape[each] for each in dimensions]
+        self.strides = [strides[each] for each in dimensions]
+        self.bytes = prod(shape) * self.type.itemsize
+        self.is_block = False
+        """Whether it is all that is in a block, which is made as it."""
+        self._offset = place.place.offset // self.type.itemsize
 
     def tensor(self, arguments: Sequence[torch.Tensor], blocks: Sequence[torch.Tensor]) -> torch.Tensor:
         """The result in memory of its own."""
-        if self._memory.kind == "argument":
+        if self.is_block:
+            return blocks[self.memory.number]
+        if self.memory.kind == "argument":
             # The caller's memory stays the caller's.
-            elements = arguments[self._memory.number]
+            elements = arguments[self.memory.number]
             return self._of(elements.as_strided([elements.numel()], [1])).clone()
-        return self._of(blocks[self._memory.number])
+        return self._of(blocks[self.memory.number])
 
     def _of(self, elements: torch.Tensor) -> torch.Tensor:
-        typed = elements if elements.dtype == self._type else elements.view(torch.uint8).view(self._type)
-        return typed.as_strided(self._shape, self._strides, typed.storage_offset() + self._offset)
+        typed = elements if elements.dtype == self.type else elements.view(torch.uint8).view(self.type)
+        return typed.as_strided(self.shape, self.strides, typed.storage_offset() + self._offset)
+
+
+class _Block:
+    """Block `number` of a call, of `size` bytes: of the type of the `results` in it, if they have one.
+
+    It is the result where there is one, of that size.
+    """
+
+    def __init__(self, number: int, size: int, results: Sequence[_Result]) -> None:
+        held = [each for each in results if each.memory == Memory("allocation", number)]
+        types = {each.type for each in held}
+        (self._type,) = types if len(types) == 1 else (torch.uint8,)
+        self._shape, self._strides = [-(-size // self._type.itemsize)], [1]
+        if len(held) == 1 and held[0].bytes == size:
+            (result,) = held
+            result.is_block = True
+            self._shape, self._strides = result.shape, result.strides
+
+    def make(self, device: torch.device) -> torch.Tensor:
+        """The block."""
+        return torch.empty_strided(self._shape, self._strides, dtype=self._type, device=device)
 
 
 def in_memory_order(tensor: torch.Tensor, order: Order | None) -> torch.Tensor:

@@ -52,8 +52,9 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
         read_only: Sequence[int] = (0, 1),
     ) -> LaunchedFunction:
         (kernel,) = host.kernels
-        tensors = (place("argument", 0), place("argument", 1), place("allocation", 0, 64))
-        launches = LaunchList(((Launch(kernel, (1, 1, 1), tensors),),), (128,), tuple(results))
+        at = place("allocation", 0, 64) if results[0].place.offset else place("allocation", 0)
+        tensors = (place("argument", 0), place("argument", 1), at)
+        launches = LaunchList(((Launch(kernel, (1, 1, 1), tensors),),), (64 + at.offset,), tuple(results))
         program = SimpleNamespace(executables=lambda: binaries, constants=lambda: ())
         launchable = Launchable(program, launches)  # type: ignore[arg-type]
         arguments = [Argument(number, order, number in read_only) for number, order in enumerate(orders)]
@@ -75,11 +76,14 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
 
 
 SUM = ResultPlace(place("allocation", 0, 64), "f32", SHAPE)
+SUM_ALONE = ResultPlace(place("allocation", 0), "f32", SHAPE)
+"""All that is in its block."""
 
 
-def test_sums_of_tensors_in_any_layout(make_function: Make, host: HostDriver) -> None:
+@pytest.mark.parametrize("total", [SUM, SUM_ALONE])
+def test_sums_of_tensors_in_any_layout(make_function: Make, host: HostDriver, total: ResultPlace) -> None:
     """Arguments and results are channels last for the program, and channels first for torch."""
-    function = make_function([SUM], [CHANNELS_LAST, CHANNELS_LAST], [CHANNELS_FIRST])
+    function = make_function([total], [CHANNELS_LAST, CHANNELS_LAST], [CHANNELS_FIRST])
     dense = torch.arange(16.0).reshape(1, 2, 2, 4)
     channels_last = dense.contiguous(memory_format=torch.channels_last)
     strided = torch.arange(32.0).reshape(1, 2, 2, 8)[..., ::2]
@@ -102,10 +106,11 @@ def test_an_argument_that_lies_askew_is_copied(make_function: Make) -> None:
         torch.testing.assert_close(function(argument, argument), 2 * argument, rtol=0, atol=0)
 
 
-def test_results_are_memory_of_their_own(make_function: Make) -> None:
+@pytest.mark.parametrize("total", [SUM, SUM_ALONE])
+def test_results_are_memory_of_their_own(make_function: Make, total: ResultPlace) -> None:
     """Also where a program returns an argument, and a result twice."""
     returned = ResultPlace(place("argument", 0), "f32", SHAPE)
-    function = make_function([SUM, SUM, returned], result_orders=[None, None, None])
+    function = make_function([total, total, returned], result_orders=[None, None, None])
     argument = torch.ones(SHAPE)
     first, second, third = function(argument, argument)
     assert len({each.data_ptr() for each in (argument, first, second, third)}) == 4

@@ -192,6 +192,9 @@ def test_calls_on_a_gpu_are_launched_at_each_size(
             lambda *arguments: pytest.fail("called on the host"),
         )
         sums = [calls(each) for each in matrices]
+        assert not calls([torch.ones(4, 4, requires_grad=True), torch.ones(4, 4)]).requires_grad
+        with pytest.raises(CallError, match=r"argument 0 of main must be .*, got \(4, 4\) of torch.float64"):
+            calls([torch.ones(4, 4).double(), torch.ones(4, 4)])
         with pytest.raises(CallError, match="argument 1 of main must be"):
             calls([torch.ones(4, 4), torch.ones(4)])
     for total, (first, second) in zip(sums, matrices, strict=True):
