@@ -11,10 +11,13 @@ from iree.winograd.dialect.resource_data import resource_attribute
 from iree.winograd.passes.match.constant_identity import constant_identity
 from iree.winograd.passes.match.constants import Array
 
+_SHORT = {np.dtype(np.float16): "f16", np.dtype(np.uint16): "i16"}
+"""Elements of 16 bits, and MLIR's names of their types."""
+
 
 def resource_constant(array: Array, name: str) -> ir.Value:
     """Build a `dense_resource` constant of f32 elements, rounded once; the attribute keeps the array."""
-    return _constant(_resource(_single(array), name))
+    return _constant(_resource(np.ascontiguousarray(array, np.float32), name))
 
 
 class SharedConstants:
@@ -33,6 +36,8 @@ class SharedConstants:
     ) -> ir.Value | None:
         """As `resource_constant`, what `compute` gives of `source`, which `how` tells from all else.
 
+        Arrays of f16 and uint16 stay what they are.
+
         Not computed again where both are known. What differs in `how`, for images of other sizes, may still
         come to the same elements. None where `compute` gives nothing.
         """
@@ -42,7 +47,7 @@ class SharedConstants:
             array = compute()
             if array is None:
                 return None
-            elements = _single(array)
+            elements = _elements(array)
             attribute = self._equal(identity, elements) or _resource(elements, name)
             if identity is not None:
                 self._known[identity, how] = attribute
@@ -52,18 +57,22 @@ class SharedConstants:
     def _equal(self, identity: Hashable, elements: Array) -> ir.DenseResourceElementsAttr | None:
         """What has these very bits, of those that were computed of one source."""
         for known, attribute in self._of_source.get(identity, ()):
-            if np.array_equal(known.view(np.uint32), elements.view(np.uint32)):
+            if known.dtype == elements.dtype and np.array_equal(_bits(known), _bits(elements)):
                 return attribute
         return None
 
 
-def _single(array: Array) -> Array:
-    return np.ascontiguousarray(array, np.float32)
+def _elements(array: Array) -> Array:
+    return np.ascontiguousarray(array, array.dtype if array.dtype in _SHORT else np.float32)
+
+
+def _bits(elements: Array) -> Array:
+    return elements.view(f"u{elements.itemsize}")
 
 
 def _resource(elements: Array, name: str) -> ir.DenseResourceElementsAttr:
-    type_ = ir.RankedTensorType.get(list(elements.shape), ir.F32Type.get())
-    return resource_attribute(elements, name, type_)
+    element = ir.Type.parse(_SHORT.get(elements.dtype, "f32"))
+    return resource_attribute(elements, name, ir.RankedTensorType.get(list(elements.shape), element))
 
 
 def _constant(attribute: ir.DenseResourceElementsAttr) -> ir.Value:

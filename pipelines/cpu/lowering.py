@@ -17,7 +17,7 @@ from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
-from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel
+from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, stored_filters
 from iree.winograd.pipelines.cpu.kernels.kernel_of import (
     InputStage,
     KernelKind,
@@ -354,7 +354,7 @@ def _convolution_signature(
     output = image_tensor(result.type, "output", channels_first=shape.output_channels_first)
     tensors = (
         image_tensor(image.type, "input", channels_first=shape.input_channels_first),
-        DispatchTensor.of(filters),
+        _filter_tensor(filters),
         *(read_tensor(each.type, read) for each, read in zip(others, transform.indexing_maps, strict=False)),
         *([output] if updates else []),
     )
@@ -365,7 +365,17 @@ def _convolution_signature(
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:
-    return None if transformed is None else KernelKind.of(kernel).pack_filters(kernel, transformed)
+    if transformed is None:
+        return None
+    return stored_filters(KernelKind.of(kernel).pack_filters(kernel, transformed), kernel.schedule)
+
+
+def _filter_tensor(filters: ir.Value) -> DispatchTensor:
+    """As a kernel reads them."""
+    type_ = ir.RankedTensorType(filters.type)
+    if not isinstance(type_.element_type, ir.IntegerType):
+        return DispatchTensor.of(filters)
+    return DispatchTensor.of(ir.RankedTensorType.get(type_.shape, ir.BF16Type.get()))
 
 
 def _direct_filters(group: ConvolutionGroup) -> Array | None:

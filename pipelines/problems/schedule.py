@@ -48,6 +48,11 @@ class Schedule:
         return False
 
     @property
+    def stored_filter_type(self) -> str | None:
+        """The type of half precision that filters are stored in, where it has all of them; None for none."""
+        return None
+
+    @property
     def matrix_products(self) -> int:
         """Products of half precision on matrix units for each of single precision: three of numbers that are
         split into two, one of rounded ones; zero where there are none."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.decomposition import Decomposition
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.problems.schedule import Schedule
 
@@ -151,7 +151,10 @@ class ConvolutionShape(ConvolutionProblem):
 
     def stored_filter_bytes(self, schedule: Schedule) -> int:
         """What the kernel of a schedule reads of filters: transformed ones, or as they are."""
-        return self.tap_bytes if schedule.transforms_filters else self.filter_bytes
+        if schedule.transforms_filters:
+            return self.tap_bytes
+        stored = schedule.stored_filter_type or self.element_types.domain
+        return self.filter_bytes // self.element_types.domain_bytes * element_bytes(stored)
 
     @property
     def is_of_single_pixels(self) -> bool:

@@ -14,6 +14,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.transforms import transforms
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.cpu.processor.product import Product
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -102,7 +103,7 @@ def winograd_seconds(
     channel = register_block_seconds(schedule.product, shape.reduction, filter_bytes, target, machine)
     per_channel = channel / TILE_PRODUCT_EFFICIENCY
     products, filters = _products(
-        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
+        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers, filter_bytes
     )
     accumulated = register_blocks * shape.transform_size * channel_blocks
     adding_up = accumulating_seconds(
@@ -221,8 +222,9 @@ def direct_seconds(
         )
         of_row = read / (sum(row_blocks) * shape.kernel_size[-1])
         per_channel = prod(shape.read_shares[:-1]) * of_row / PRODUCT_EFFICIENCY
+    filter_bytes = element_bytes(schedule.filter_type or shape.element_types.domain)
     products, filters = _products(
-        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers
+        shape, schedule.product, per_channel, register_blocks, (parts, channel_blocks), workers, filter_bytes
     )
     tap_rows = prod(shape.decomposition.kernel_size[:-1])
     sums = schedule.register_pixels * schedule.register_vectors
@@ -318,8 +320,9 @@ def _products(
     row_blocks: int,
     parts: tuple[int, int],
     workers: Workers,
+    filter_bytes: int,
 ) -> tuple[float, float]:
-    """Seconds of a thread's products, and of reading filters where not hidden.
+    """Seconds of a thread's products, and of reading filters, of `filter_bytes` each, where not hidden.
 
     A workgroup has `row_blocks` blocks of rows, each of which takes `per_channel` seconds for a channel;
     `parts` is of the output channels. Of the register blocks that share filters only the first waits for
@@ -328,7 +331,7 @@ def _products(
     number, channel_blocks = parts
     panels = shape.tile_products * channel_blocks
     products = workers.load * panels * row_blocks * per_channel
-    size = shape.element_types.domain_bytes * panels * product.channels
+    size = filter_bytes * panels * product.channels
     filters = filter_seconds(size, number, workers)
     return products, filters - (1 - UNHIDDEN_FRACTION) * min(products / row_blocks, filters)
 

@@ -16,6 +16,8 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
     in_lines,
     row_parts,
 )
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.emission.vectors import vector_width_for
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -36,6 +38,8 @@ LEAST_TILED_LANES = 4
 Of 5 to 7 channels they take two thirds, on Zen 3; 3 channels by a whole vector 0.6 of those by two lanes."""
 MAX_ALL_VECTORS = 6
 """The same of one that has all channels: pixels are read once, and registers hold some beside the filters."""
+MOST_WAITING = 32
+"""Outputs of a workgroup that take less to multiply by filters than these take to come from memory."""
 MAX_PIXEL_BLOCKS = (112, 224, 448)
 """Pixels of a workgroup of the direct kernel: more read filters less often, fewer leave L2 to filters."""
 
@@ -70,6 +74,7 @@ def direct_defaults(
             pixel_block=pixel_block,
             channel_splits=channel_parts(count, tasks, channel_blocks),
             image_prefetch=None if in_parts else 1,
+            filter_type=filter_type(shape, row_block * pixel_block, target),
         )
 
     fitting = _register_block(shape, pixels, target, machine)
@@ -92,6 +97,25 @@ def direct_defaults(
             register_pixels = ceil_div(share, ceil_div(share, most_pixels))
             wanted_pixels = min(pixels, ceil_div(share, register_pixels) * register_pixels)
             yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
+
+
+def filter_type(shape: ConvolutionShape, outputs: int, target: CpuTarget) -> str | None:
+    """The type of half precision that filters are stored in where a workgroup has so many outputs.
+
+    They are where outputs are so few that they wait for filters from beyond L2. None where numbers need more,
+    and where units multiply bf16, whose kernels read filters of bf16 as they are.
+    """
+    half = shape.exact_type
+    if (
+        half is None
+        or shape.runtime_filter
+        or outputs > MOST_WAITING
+        or shape.filter_bytes <= target.l2_bytes
+    ):
+        return None
+    if half == BF16.name and (target.has_matrix_unit or target.multiplies_bf16):
+        return None
+    return None if NUMBERS[half].needs_instructions and not target.converts_half else half
 
 
 def block_vectors(shape: ConvolutionShape, target: CpuTarget) -> list[tuple[int, int]]:

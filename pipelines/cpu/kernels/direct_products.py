@@ -8,13 +8,14 @@ from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS, Panel, Product, Rows
+from iree.winograd.pipelines.cpu.processor.product import Panel, Product, Rows
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, skips_padding
 from iree.winograd.pipelines.emission.block_sums import add_in_blocks, loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct_input import DirectInput
@@ -88,7 +89,7 @@ class DirectProducts:
 
         def prefetch(number: Index, c: Index) -> None:
             self._prefetch(origin, pixels, store, c)
-            for lane in range(0, self.filters_ahead, CACHE_LINE_FLOATS):
+            for lane in range(0, self.filters_ahead, CACHE_LINE_BYTES // filters.number.bytes):
                 filters.prefetch(ahead + ((number + c) * self.filters_ahead + lane), to_l2=True)
 
         def add_tap_row(tap_row: Index, sums: list[ir.Value]) -> list[ir.Value]:

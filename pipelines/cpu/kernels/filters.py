@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from iree.winograd.dialect.algebra.bf16 import bf16_bits
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.reference import copy_matrices
+from iree.winograd.passes.match.conversions import holds
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.emission.vectors import for_each_vector
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.problems.schedule import Schedule
 
 if TYPE_CHECKING:
     from .bf16_vectors import Bf16VectorKernel
@@ -56,6 +61,17 @@ def pack_filters(kernel: CpuKernel, transformed: npt.NDArray[Any]) -> npt.NDArra
             # Lanes past the last channel stay zero.
             copy_matrices(weights, ordered[:, position, :, : weights.shape[-1]])
     return packed
+
+
+def stored_filters(packed: npt.NDArray[np.float32], schedule: Schedule) -> npt.NDArray[Any]:
+    """Packed filters in the type that they are stored in, if it has all of them; bf16 as its bits, uint16.
+
+    IREE converts no constants of bf16.
+    """
+    name = schedule.stored_filter_type
+    if name is None or not holds(NUMBERS[name].type, packed):
+        return packed
+    return bf16_bits(packed) if name == BF16.name else packed.astype(np.float16)
 
 
 @dataclass(frozen=True)

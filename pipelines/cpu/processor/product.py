@@ -210,7 +210,7 @@ class RegisterBlock:
         first = panel.first + c * step
         with named("filter"):
             filters = [panel.buffer.load(first + v * self.width, self.width) for v in range(self.vectors)]
-        for lane in range(0, self.channels, CACHE_LINE_FLOATS):
+        for lane in range(0, self.channels, CACHE_LINE_BYTES // panel.buffer.number.bytes):
             panel.buffer.prefetch(first + (lane + self.filter_prefetch * step))
         if beside is not None:
             beside(c)

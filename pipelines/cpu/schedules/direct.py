@@ -35,7 +35,8 @@ class DirectSchedule(RunningSumSchedule):
     `in_lines`. `filter_prefetch` and `channel_splits` are as in `WinogradSchedule`. Of a register block that
     has all output channels of a convolution without groups, a part of the last vector may be left out. With
     `image_prefetch` a workgroup fetches what is far away while it multiplies, a line for each channel: its
-    outputs, what the epilogue reads there, and pixels that lie so many register blocks ahead.
+    outputs, what the epilogue reads there, and pixels that lie so many register blocks ahead. Filters are
+    stored in the half precision of `filter_type`, where that has all of them, and widened by loads.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -50,6 +51,11 @@ class DirectSchedule(RunningSumSchedule):
     filter_prefetch: int = 96
     channel_splits: int = 1
     image_prefetch: int | None = None
+    filter_type: str | None = None
+
+    @property
+    def stored_filter_type(self) -> str | None:
+        return self.filter_type
 
     @property
     def product(self) -> RegisterBlock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -53,7 +55,7 @@ def direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cpu
             "the direct kernel reads channels-last images only, but where it copies pixels of a few channels"
         )
     return (
-        _stored_types_misfit(shape, target)
+        _stored_types_misfit(shape, target, schedule.filter_type or F32.filter)
         or schedule.product.misfit(target)
         or _output_layout_misfit(shape)
         or _lanes_left_out_misfit(schedule, shape)
@@ -141,14 +143,17 @@ def types_misfit(problem: ConvolutionProblem) -> Reason | None:
     return None if types == F32 else f"its element types are {types}, not {F32}"
 
 
-def _stored_types_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
-    """Why a kernel that converts what it reads and writes doesn't do so with images of these types."""
+def _stored_types_misfit(
+    shape: ConvolutionShape, target: CpuTarget, filter_type: str = F32.filter
+) -> Reason | None:
+    """Why a kernel that converts what it reads and writes doesn't do so with images of these types, and with
+    filters that are stored as `filter_type`."""
     types = shape.element_types
     if types.widened != F32:
         return types_misfit(shape)
-    stored = (types.input, types.result)
+    stored = (types.input, filter_type, types.result)
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
-        return f"the target has no instructions that convert {types}"
+        return f"the target has no instructions that convert {replace(types, filter=filter_type)}"
     return None
 
 
