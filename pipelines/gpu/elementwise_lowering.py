@@ -17,6 +17,7 @@ from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.numbers import numbers_for
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.image_arguments import image_array
 from iree.winograd.pipelines.gpu.kernels.elementwise import (
     ELEMENTWISE_THREADS,
@@ -63,17 +64,33 @@ class ElementwiseLowering:
 
     def lower(self, launcher: Launcher) -> ir.Value:
         """Emits the dispatch."""
-        kernel = replace(self.kernel, numbers=numbers_for(launcher.target))
+        kernel = replace(self._kernel(launcher.target), numbers=numbers_for(launcher.target))
+        together = kernel.together
         operands = [
-            (value, TensorArgument.of(value, by_quads=kernel.reads_quads(operand)))
+            (value, replace(TensorArgument.of(value, kernel.reads_quads(operand)), together=together))
             for value, operand in zip(self.values, kernel.operands, strict=True)
         ]
-        result = TensorArgument.of(self.result if self.whole is None else self.whole, by_quads=True)
+        written = self.result if self.whole is None else self.whole
+        result = replace(TensorArgument.of(written, by_quads=True), together=together)
         if self.half is not None:
             result = replace(result, element=str(self.half))
         updated = None if self.whole is None or is_empty(self.whole) else self.whole
         threads = WorkgroupThreads(ELEMENTWISE_THREADS)
         return launcher.launch(kernel, kernel.name, threads, operands, result, updated=updated)
+
+    def _kernel(self, target: GpuTarget) -> ElementwiseKernel:
+        """By octets where it reads or writes images of half precision, and these are octets everywhere."""
+        kernel = self.kernel
+        read = (
+            value
+            for value, operand in zip(self.values, kernel.operands, strict=True)
+            if operand.dimensions is None
+        )
+        types = [str(ir.RankedTensorType(each.type).element_type) for each in (*read, self.result)]
+        if self.half is not None:
+            types.append(str(self.half))
+        by_octets = replace(kernel, together=target.together(prod(kernel.extents), *types))
+        return by_octets if by_octets.fits else kernel
 
 
 def _operand(operand: EpilogueOperand, extents: tuple[int, ...]) -> tuple[ir.Value, SpreadOperand]:

@@ -19,9 +19,9 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread
 
 ELEMENTWISE_THREADS = 256
 _MOST_HELD = 4
-"""Quads of a thread: as many loads of an image as are on their way at a time."""
+"""Quads, or octets, of a thread: as many loads of an image as are on their way at a time."""
 _MANY_THREADS = 1 << 18
-"""As many as large GPUs have resident: further quads are for threads that have one already."""
+"""As many as large GPUs have resident: further ones are for threads that have one already."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,8 @@ class ElementwiseKernel:
     """None for the only operand as it is."""
     destination: Places | None = None
     """Of the result's elements in the larger tensor that they are written to; None for one of its own."""
+    together: int = QUAD
+    """Elements that a thread loads, computes and stores at a time: quads, or octets of half precision."""
     numbers: Numbers = field(default_factory=lambda: NUMBERS, compare=False, repr=False)
     """The target's."""
 
@@ -63,24 +65,25 @@ class ElementwiseKernel:
 
     @property
     def fits(self) -> bool:
-        """Whether quads of the result read quads, or one element, of each operand."""
+        """Whether quads, or octets, of the result read such, or one element, of each operand."""
         places = (self.destination, *(each.places for each in self.operands))
-        if any(each is not None and not each.keeps(QUAD) for each in places):
+        if any(each is not None and not each.keeps(self.together) for each in places):
             return False
         spread = [each for each in self.operands if each.dimensions is not None]
         last = len(self.extents) - 1
         if any(each.holds(last) for each in spread):
-            return self.extents[last] % QUAD == 0
+            begins = (each.origin for each in spread if each.holds(last))
+            return all(each % self.together == 0 for each in (self.extents[last], *begins))
         read = (d for d in range(last + 1) if any(each.holds(d) for each in spread))
-        return prod(self.extents[max(read, default=-1) + 1 :]) % QUAD == 0
+        return prod(self.extents[max(read, default=-1) + 1 :]) % self.together == 0
 
     def reads_quads(self, operand: SpreadOperand) -> bool:
-        """Whether an operand is read by quads, not one element for the quad of the result."""
+        """Whether an operand is read by quads or octets, not one element for that of the result."""
         return operand.holds(len(self.extents) - 1)
 
     def workgroups(self, sizes: Sizes) -> tuple[Index]:
-        """Blocks of quads of the result."""
-        return (Index(ceil_div(self._quads, self._block)),)
+        """Blocks of the result."""
+        return (Index(ceil_div(self._vectors, self._block)),)
 
     def emit(self, work: Work, *operands_and_output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
@@ -88,10 +91,10 @@ class ElementwiseKernel:
         first = work.workgroup[0] * self._block + thread_id()
         numbers = [first + i for i in range(0, self._block, ELEMENTWISE_THREADS)]
         exist = [Condition(True)] * len(numbers)
-        if self._quads % self._block:
-            exist = [number.less_than(self._quads) for number in numbers]
-            numbers = [number.minimum(self._quads - 1) for number in numbers]
-        places = [number * QUAD for number in numbers]
+        if self._vectors % self._block:
+            exist = [number.less_than(self._vectors) for number in numbers]
+            numbers = [number.minimum(self._vectors - 1) for number in numbers]
+        places = [number * self.together for number in numbers]
         loaded = [
             [self.loaded(*each, place) for each in zip(self.operands, operands, strict=True)]
             for place in places
@@ -101,7 +104,7 @@ class ElementwiseKernel:
             output.store(self.computed(elements), to, exists)
 
     def loaded(self, operand: SpreadOperand, buffer: GlobalBuffer, place: Index) -> ir.Value:
-        """A quad of an operand for that of the result from `place` on."""
+        """What is read of an operand for the quad, or octet, of the result from `place` on."""
         offset = place
         if operand.dimensions is not None:
             indices = [Index(0) if d is None else self._index(place, d) for d in operand.dimensions]
@@ -112,23 +115,24 @@ class ElementwiseKernel:
         elif operand.places is not None:
             offset = source_place(operand.places, place)
         if self.reads_quads(operand):
-            return buffer.load(offset)
-        return broadcast(buffer.load_scalar(offset), QUAD)
+            return buffer.load(offset, self.together)
+        return broadcast(buffer.load_scalar(offset), self.together)
 
     def computed(self, elements: Sequence[ir.Value]) -> ir.Value:
-        """A quad of the result by those of the operands."""
+        """A quad, or octet, of the result by those of the operands."""
         if self.function is None:
             return elements[0]
         return self.function.emit(elements, fused_multiply_add=True, numbers=self.numbers)
 
     @property
     def _block(self) -> int:
-        """Quads of a workgroup."""
-        return ELEMENTWISE_THREADS * min(_MOST_HELD, max(1, self._quads // _MANY_THREADS))
+        """Quads, or octets, of a workgroup."""
+        return ELEMENTWISE_THREADS * min(_MOST_HELD, max(1, self._vectors // _MANY_THREADS))
 
     @property
-    def _quads(self) -> int:
-        return prod(self.extents) // QUAD
+    def _vectors(self) -> int:
+        """Quads, or octets, of the result."""
+        return prod(self.extents) // self.together
 
     def _index(self, place: Index, dimension: int) -> Index:
         """Along a dimension, of the element at `place`."""
