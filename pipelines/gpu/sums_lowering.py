@@ -28,6 +28,8 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 
 _WORKGROUPS = 512
 """As many as large GPUs have resident."""
+_RESIDENT_THREADS = 1024
+"""Of a multiprocessor: with as many all workgroups run at once."""
 _LEAST_LOADS = 8
 """Of a thread, for a workgroup more to pay."""
 _FEW_WORKGROUPS = 128
@@ -53,8 +55,7 @@ class SumsLowering:
     def sums(self, operation: Sums) -> ir.Value:
         """In the order of memory, with what is computed of each."""
         found = operation.sums
-        row = found.extents.kept * found.extents.inner
-        together = self.launcher.target.together(row, _element(found.source))
+        together = self._together(found)
         whole = _kernel(found.extents, Summed.SUM, _finish(found), together)
         if whole.parts == 1:
             return self._launch(whole, found.source, found.sizes or (1,), element=_element(found.result))
@@ -83,22 +84,31 @@ class SumsLowering:
 
     def partial_moments(self, operation: PartialMoments) -> ir.Value:
         """`2 x outer x parts x kept`: means, and sums of squared deviations."""
-        kernel = _kernel(operation.sums.extents, Summed.MOMENTS, _NOTHING)
+        kernel = self._moments(operation.sums)
         return self._launch(kernel, operation.sums.source, (2, *_partial_sizes(kernel)))
 
     def combined_moments(self, operation: CombinedMoments) -> ir.Value:
         """In the order of memory."""
         summed = Summed.DEVIATIONS if operation.deviations else Summed.MEAN
-        moments = _kernel(operation.sums.extents, Summed.MOMENTS, _NOTHING)
+        moments = self._moments(operation.sums)
         return self._combine(operation.partial, operation.sums, summed, moments)
 
     def moment_factors(self, operation: MomentFactors) -> ir.Value:
         """`2 x outer x kept x inner`: factors, and addends."""
         extents = operation.sums.extents
-        moments = _kernel(extents, Summed.MOMENTS, _NOTHING)
+        moments = self._moments(operation.sums)
         kernel = replace(_combining(operation.sums, Summed.FACTORS, moments), channels=extents.inner)
         sizes = (2, extents.outer, extents.kept, extents.inner)
         return self._launch(kernel, operation.partial, sizes, (operation.weight, operation.bias))
+
+    def _moments(self, found: ImageSum) -> ImageSums:
+        """The kernel of moments of parts."""
+        return _kernel(found.extents, Summed.MOMENTS, _NOTHING, self._together(found))
+
+    def _together(self, found: ImageSum) -> int:
+        """Elements of a row that a thread reads at a time if it has whole ones of so many."""
+        row = found.extents.kept * found.extents.inner
+        return self.launcher.target.together(row, _element(found.source))
 
     def _combine(self, parts: ir.Value, found: ImageSum, summed: Summed, partial: ImageSums) -> ir.Value:
         element = F32.name if summed is Summed.MEAN else _element(found.result)
@@ -119,7 +129,7 @@ class SumsLowering:
             image, row = pixels_in_place(source, channels, by_quads=by_quads, together=together)
             kernel = replace(kernel, row=None if row == channels else row)
         result = TensorArgument(sizes, element, by_quads=False)
-        threads = WorkgroupThreads(SUMMING_THREADS)
+        threads = WorkgroupThreads(SUMMING_THREADS, _RESIDENT_THREADS)
         read = [(each, TensorArgument.of(each, by_quads=False)) for each in parameters]
         operands = [image, *read]
         return self.launcher.launch(kernel, kernel.name, threads, operands, result)

@@ -12,7 +12,7 @@ from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
 from iree.winograd.pipelines.emission.element_function import ElementFunction
-from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv
+from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, SharedScalars, barrier, thread_id
 
@@ -20,7 +20,13 @@ from .statistics import MOMENTS, SUM, State, Statistic
 
 SUMMING_THREADS = 256
 LOADS = 4
-"""Elements that a thread has on their way at a time."""
+"""Elements, quads or octets that a thread has on their way at a time, of as many as are known in a call."""
+_KNOWN_LOADS = 8
+"""The same of numbers that threads have in common, none of which is left behind a loop."""
+_UNROLLED_LOADS = 32
+"""Vectors of a thread whose sums are no loop: how many elements it has so far is known where it adds more."""
+_BANKS = 32
+"""Of shared memory."""
 
 
 class Summed(Enum):
@@ -138,6 +144,16 @@ class ImageSums:
             )
         return Index(1), Index(self.parts), Index(ceil_div(extents.outer, threads.others))
 
+    @property
+    def _thread_elements(self) -> int | None:
+        """Of each lane of a thread, what its state is of; None where those of threads differ."""
+        vectors = self.part if self._threads.keeps_columns else ceil_div(self.part, self.width)
+        rest = vectors % self._threads.along
+        if rest or self._length % self.part or (vectors != self.part and self.part % self.width):
+            return None
+        most, all_ = self.counts
+        return None if all_ % most else vectors // self._threads.along * most
+
     def emit(self, work: Work, source: GlobalBuffer, *parameters_and_output: GlobalBuffer) -> None:
         """Emits the work of one workgroup. Factors have weight and bias for parameters."""
         *parameters, output = parameters_and_output
@@ -181,6 +197,8 @@ class ImageSums:
     def _share(self, length: Index, thread: Index) -> Index:
         """How many of so many rows or vectors, one or more, are a thread's."""
         along = self._threads.along
+        if length.known is not None and length.known % along == 0:
+            return Index(length.known // along)
         return (length + (along - 1) - thread) // along
 
     def _load(self, source: GlobalBuffer, place: Index) -> ir.Value:
@@ -190,32 +208,37 @@ class ImageSums:
         """Those of the elements that another workgroup had, which is told from the others by a number."""
         behind = self.extents.outer * self.extents.rows * self.extents.kept * self.extents.inner
         most, all_ = self.counts
-        count = (Index(all_) - number * most).minimum(most)
-        integer = arith.index_cast(ir.IntegerType.get_signless(32), count.value)
-        return [
-            arith.sitofp(source.computed, integer),
-            self._load(source, place),
-            self._load(source, place + behind),
-        ]
+        elements = arith.constant(source.computed, float(most))
+        if all_ % most:
+            count = (Index(all_) - number * most).minimum(most)
+            integer = arith.index_cast(ir.IntegerType.get_signless(32), count.value)
+            elements = arith.sitofp(source.computed, integer)
+        return [elements, self._load(source, place), self._load(source, place + behind)]
 
     def _accumulated(self, count: Index, load: Callable[[Index], State], element: ir.Type) -> State:
         statistic = self.summed.statistic
 
-        def add(state: State, first: Index, loads: int) -> State:
+        def loaded(first: Index, loads: int) -> State:
             items = [load(first + i) for i in range(loads)]
             if self.summed.reads_moments:
-                return reduce(statistic.merge, items, state)
-            return statistic.add(state, [item for (item,) in items])
+                return reduce(statistic.merge, items)
+            return statistic.of([item for (item,) in items])
 
-        whole = count // LOADS
-        state = loop_carried(
-            whole,
-            1,
-            statistic.zero(self.width, element),
-            lambda i, state: add(state, i * LOADS, LOADS),
-            "loads",
-        )
-        first = whole * LOADS
+        def add(state: State, first: Index, loads: int) -> State:
+            return statistic.merge(state, loaded(first, loads))
+
+        at_once = LOADS
+        if count.known is not None and (count.known % _KNOWN_LOADS == 0 or count.known <= _UNROLLED_LOADS):
+            at_once = _KNOWN_LOADS
+        if count.known is not None and count.known <= _UNROLLED_LOADS:
+            begins = range(0, count.known, at_once)
+            return reduce(
+                statistic.merge,
+                (loaded(Index(begin), min(at_once, count.known - begin)) for begin in begins),
+            )
+        state, whole = statistic.zero(self.width, element), count // at_once
+        state = loop_carried(whole, 1, state, lambda i, state: add(state, i * at_once, at_once), "loads")
+        first = whole * at_once
         return loop_carried(count - first, 1, state, lambda i, state: add(state, first + i, 1), "rest")
 
     def _store_columns(
@@ -252,6 +275,7 @@ class ImageSums:
             self.width,
             (across * self.width, other),
             element,
+            self._thread_elements,
         )
 
     def _load_scales(self, parameters: Sequence[GlobalBuffer], block: Index) -> list[list[ir.Value]]:
@@ -287,7 +311,7 @@ class ImageSums:
             def finish(
                 group: Index = group, place: Index = place, weight: ir.Value = weight, bias: ir.Value = bias
             ) -> None:
-                _, mean, deviations = shared.load(0, group)
+                _, mean, deviations = shared.merged(group)
                 factor = arith.mulf(self.finish.emit(deviations), weight)
                 addend = arith.addf(arith.mulf(arith.negf(mean), factor), bias)
                 output.store_scalar(factor, place)
@@ -301,13 +325,20 @@ class ImageSums:
         threads = self._threads
         part, outer = workgroup
         across, other = thread
-        shared = SharedStates.allocate(self.summed.statistic, threads.along, threads.others, output.computed)
+        elements = self._thread_elements
+        shared = SharedStates.allocate(
+            self.summed.statistic,
+            threads.along,
+            threads.others,
+            output.computed,
+            count=None if elements is None else elements * self.width,
+        )
         shared.store(reduce(self.summed.statistic.merge, _lanes(state, self.width)), across, other)
-        shared.merge(across, other, 1)
+        shared.merge(across, other)
         number = outer * threads.others + other
 
         def finish() -> None:
-            self._store(shared.load(0, other), output, number * self.parts + part)
+            self._store(shared.merged(other), output, number * self.parts + part)
 
         when(across.equals(0) & number.less_than(self.extents.outer), finish)
 
@@ -329,20 +360,36 @@ class ImageSums:
 
 @dataclass(frozen=True)
 class SharedStates:
-    """The states of a workgroup's threads, `along x columns`, those of a column to be merged."""
+    """The states of a workgroup's threads, `along x columns`, those of a column to be merged.
+
+    Of neighbours a thread has `width` columns, the first ones of all threads lie beside each other, behind
+    them the second ones: threads of a warp store to different banks.
+    """
 
     statistic: Statistic
     along: int
+    across: int
+    width: int
     components: Sequence[SharedScalars]
     element: ir.Type
+    count: int | None = None
+    """Elements that the state of each thread is of, where all have as many: nothing divides by it then."""
 
     @staticmethod
-    def allocate(statistic: Statistic, along: int, columns: int, element: ir.Type) -> SharedStates:
+    def allocate(
+        statistic: Statistic,
+        along: int,
+        across: int,
+        element: ir.Type,
+        width: int = 1,
+        count: int | None = None,
+    ) -> SharedStates:
+        rows = across * (width + 1 if width > 1 and across < _BANKS else width)
         components = [
-            SharedScalars.allocate((along, columns), f"component_{i}", element)
+            SharedScalars.allocate((along, rows), f"component_{i}", element)
             for i in range(statistic.components)
         ]
-        return SharedStates(statistic, along, components, element)
+        return SharedStates(statistic, along, across, width, components, element, count)
 
     @staticmethod
     def of_columns(
@@ -353,47 +400,61 @@ class SharedStates:
         width: int,
         place: tuple[Index, Index],
         element: ir.Type,
+        count: int | None = None,
     ) -> SharedStates:
         """The merged `state` of so many threads along each column, in the first row.
 
         Those across have `width` columns each; `place` is a thread's first column, and its row.
         """
         column, row = place
-        shared = SharedStates.allocate(statistic, along, across * width, element)
+        shared = SharedStates.allocate(statistic, along, across, element, width, count)
         for lane, each in enumerate(_lanes(state, width)):
             shared.store(each, row, column + lane)
-        shared.merge(row, column, width)
+        shared.merge(row, column)
         return shared
 
-    def load(self, row: IndexLike, column: IndexLike) -> State:
-        return [each.load([Index.of(row), Index.of(column)]) for each in self.components]
+    def merged(self, column: Index) -> State:
+        """That of all threads along a column, once they are merged."""
+        return self._load(Index(0), column, self.along)
 
-    def store(self, state: State, row: IndexLike, column: IndexLike) -> None:
+    def store(self, state: State, row: Index, column: Index) -> None:
         for component, value in zip(self.components, state, strict=True):
-            component.store(value, [Index.of(row), Index.of(column)])
+            component.store(value, self._place(row, column))
 
-    def merge(self, row: Index, column: Index, width: int) -> None:
-        """Merges columns into their first row, when each thread has stored at its row and so many columns."""
+    def merge(self, row: Index, column: Index) -> None:
+        """Merges columns into their first row; each thread has stored those from `column` on at a row."""
         remaining = self.along
         barrier()
         while remaining > 1:
             remaining //= 2
-            distance = remaining
+            halves, of_each = remaining, self.along // (2 * remaining)
 
-            def halve(distance: int = distance) -> None:
-                for lane in range(width):
+            def halve(distance: int = halves, threads: int = of_each) -> None:
+                for lane in range(self.width):
                     place = column + lane
-                    merged = self.statistic.merge(self.load(row, place), self.load(row + distance, place))
-                    self.store(merged, row, place)
+                    states = [self._load(each, place, threads) for each in (row, row + distance)]
+                    self.store(self.statistic.merge(*states), row, place)
 
-            when(row.less_than(distance), halve)
+            when(row.less_than(halves), halve)
             barrier()
 
     def merged_columns(self, first: Index, count: int) -> State:
-        """The state of neighbouring columns of the first row, which are of as many elements each."""
+        """The state of neighbouring columns, merged, which are of as many elements each."""
         if count == 1:
-            return self.load(0, first)
-        return self.statistic.join(count, lambda i: self.load(0, first + i), self.element)
+            return self.merged(first)
+        return self.statistic.join(count, lambda i: self.merged(first + i), self.element)
+
+    def _load(self, row: Index, column: Index, threads: int) -> State:
+        """That of so many threads."""
+        *counts, last = (each.load(self._place(row, column)) for each in self.components)
+        if self.count is not None and counts:
+            counts[0] = arith.constant(self.element, float(self.count * threads))
+        return [*counts, last]
+
+    def _place(self, row: Index, column: Index) -> list[Index]:
+        if self.width == 1:
+            return [row, column]
+        return [row, column % self.width * self.across + column // self.width]
 
 
 def _lanes(state: State, width: int) -> list[State]:

@@ -71,7 +71,7 @@ class RowSumsKernel:
         )
 
         def store() -> None:
-            (total,) = shared.load(0, thread_id())
+            (total,) = shared.merged(thread_id())
             output.store_scalar(total, row * self.channels + first + thread_id())
 
         is_channel = (first + thread_id()).less_than(self.channels)

@@ -9,7 +9,7 @@ from functools import reduce
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.vectors import broadcast, constant_like, splat
+from iree.winograd.pipelines.emission.vectors import broadcast, constant_like, multiply_add, splat
 
 State = list[ir.Value]
 """One value a component: scalars, or vectors of as many lanes, each of its own elements."""
@@ -22,11 +22,15 @@ class Statistic:
     components: int
     zero: Callable[[int, ir.Type], State]
     """That of no elements, of so many lanes of a type; one lane is a scalar."""
-    add: Callable[[State, Sequence[ir.Value]], State]
-    """With more elements, of each lane as many."""
+    of: Callable[[Sequence[ir.Value]], State]
+    """That of some elements, of each lane as many."""
     merge: Callable[[State, State], State]
     join: Callable[[int, Callable[[Index], State], ir.Type], State]
     """That of so many sets, which have as many elements each, by their scalar states."""
+
+    def add(self, state: State, elements: Sequence[ir.Value]) -> State:
+        """With more elements, of each lane as many."""
+        return self.merge(state, self.of(elements))
 
 
 def zeros(lanes: int, element: ir.Type) -> ir.Value:
@@ -34,8 +38,8 @@ def zeros(lanes: int, element: ir.Type) -> ir.Value:
     return arith.constant(element, 0.0) if lanes == 1 else splat(0.0, lanes, element)
 
 
-def _add_to_sum(state: State, elements: Sequence[ir.Value]) -> State:
-    return [reduce(arith.addf, elements, state[0])]
+def _sum_of(elements: Sequence[ir.Value]) -> State:
+    return [reduce(arith.addf, elements)]
 
 
 def _merge_sums(a: State, b: State) -> State:
@@ -63,18 +67,20 @@ def _joined_moments(sets: int, load: Callable[[Index], State], element: ir.Type)
     return [all_, mean, arith.addf(within, arith.mulf(count, between))]
 
 
-def _add_to_moments(state: State, elements: Sequence[ir.Value]) -> State:
-    """Mean and squared deviations of the new elements, from one another, then merged."""
-    (count,) = state[:1]
-    number = constant_like(count, len(elements))
+def _moments_of(elements: Sequence[ir.Value]) -> State:
+    """Squared deviations are from the mean that is known before."""
     mean, *_ = elements
+    element = ir.VectorType(mean.type).element_type if isinstance(mean.type, ir.VectorType) else mean.type
+    number = arith.constant(element, float(len(elements)))
     deviations = constant_like(mean, 0.0)
     if len(elements) > 1:
         total = reduce(arith.addf, elements)
         mean = arith.mulf(total, constant_like(total, 1 / len(elements)))
-        differences = [arith.subf(element, mean) for element in elements]
-        deviations = reduce(arith.addf, (arith.mulf(each, each) for each in differences))
-    return merged_moments(state, [number, mean, deviations])
+        first, *others = (arith.subf(each, mean) for each in elements)
+        deviations = arith.mulf(first, first)
+        for each in others:
+            deviations = _multiply_add(each, each, deviations)
+    return [number, mean, deviations]
 
 
 def merged_moments(a: State, b: State) -> State:
@@ -90,9 +96,13 @@ def merged_moments(a: State, b: State) -> State:
     weight = arith.mulf(count, share)
     share, weight = (_like(each, mean) for each in (share, weight))
     difference = arith.subf(other_mean, mean)
-    merged = arith.addf(mean, arith.mulf(difference, share))
-    between = arith.mulf(arith.mulf(difference, difference), weight)
-    return [total, merged, arith.addf(arith.addf(deviations, other_deviations), between)]
+    merged = _multiply_add(difference, share, mean)
+    within = arith.addf(deviations, other_deviations)
+    return [total, merged, _multiply_add(arith.mulf(difference, difference), weight, within)]
+
+
+def _multiply_add(a: ir.Value, b: ir.Value, addend: ir.Value) -> ir.Value:
+    return multiply_add(a, b, addend, fused=isinstance(a.type, ir.VectorType))
 
 
 def _like(scalar: ir.Value, value: ir.Value) -> ir.Value:
@@ -101,11 +111,11 @@ def _like(scalar: ir.Value, value: ir.Value) -> ir.Value:
     return broadcast(scalar, ir.VectorType(value.type).shape[0])
 
 
-SUM = Statistic(1, lambda lanes, element: [zeros(lanes, element)], _add_to_sum, _merge_sums, _joined_sums)
+SUM = Statistic(1, lambda lanes, element: [zeros(lanes, element)], _sum_of, _merge_sums, _joined_sums)
 MOMENTS = Statistic(
     3,
     lambda lanes, element: [zeros(each, element) for each in (1, lanes, lanes)],
-    _add_to_moments,
+    _moments_of,
     merged_moments,
     _joined_moments,
 )
