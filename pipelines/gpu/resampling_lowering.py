@@ -21,7 +21,7 @@ def _kernel(launcher: Launcher, operation: ResampledImage) -> ResamplingKernel:
     source = ir.RankedTensorType(operation.resampling.source.type)
     elements = str(source.element_type), str(operation.half or source.element_type)
     kernel = ResamplingKernel(extents, taps, launcher.target.together(extents[-1], *elements))
-    return kernel.sharing_rows(axes, source.shape)
+    return kernel.of_image(axes, source.shape)
 
 
 def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Value:

@@ -14,11 +14,12 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.resampling import Axis
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
-from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, quad_of
 
-from .row_window import RowWindow
+from .tap_line import TapLine
+from .tap_window import TapWindow
 from .transforms import ThreadGrid
 
 RESAMPLING_THREADS = 256
@@ -32,6 +33,8 @@ _MOST_ROWS = 4
 """Of a thread, below each other: rows that are blended have most of what they read in common."""
 _MOST_SINGLE_ROWS = 8
 """The same where a thread has single elements, or octets, of rows that it blends once for all of them."""
+_MOST_COLUMNS = 2
+"""Of a thread, beside each other, of sums of more elements than it holds of several rows."""
 _MANY_THREADS = 1 << 17
 """As many as keep the memory of large GPUs busy: further rows are for threads that have one already."""
 
@@ -94,7 +97,7 @@ class ResamplingKernel:
     is read as it is, else of neighbouring elements of a row, which it loads singly. Where these are no whole
     quads it has one element of a row. Of sums of many elements, as cubic ones, and of octets it blends the
     other dimensions of each row of the image once for all of its rows, up to eight, if blocks of these read
-    alike.
+    alike; of the former it has two columns then. Weights that blocks share are constants.
     """
 
     extents: tuple[int, ...]
@@ -104,30 +107,39 @@ class ResamplingKernel:
     together: int = QUAD
     """Elements that a thread loads and stores at a time where rows are whole ones of so many, and neighbours
     in the image: quads, or octets of half precision."""
-    window: RowWindow | None = None
+    window: TapWindow | None = None
     """What the rows of a thread read, where these are blended once for all of them."""
+    columns_window: TapWindow | None = None
+    """The same of its columns."""
+    lines: tuple[tuple[int, TapLine], ...] = ()
+    """By dimensions, where positions are such: threads then don't wait for tables before they load."""
 
-    def sharing_rows(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
-        """That of an image of the shape `source` by `axes`, with a window where it is of use."""
+    def of_image(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
+        """That of an image of the shape `source` by `axes`, with windows and lines where they are of use."""
+        lines = ((dimension, TapLine.of(axis, source[dimension])) for dimension, axis in sorted(axes.items()))
+        known = tuple((dimension, line) for dimension, line in lines if line is not None)
+        return replace(self._sharing(axes, source), lines=known)
+
+    def _sharing(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
+        """With windows."""
         axis = axes.get(self._rows)
         # Threads that have several rows of quads by themselves read much of the same from their caches.
         if axis is None or axis.taps == 1 or (self._rows_together > 1 and self.width == QUAD):
             return self
         most = _MOST_ROWS if self.width == QUAD else _MOST_SINGLE_ROWS
-        windows = (
-            RowWindow.of(axis, source[self._rows], rows) for rows in range(min(most, self._most_rows), 1, -1)
-        )
-        found = [each for each in windows if each is not None]
-        best = min(found, key=lambda each: each.height / each.rows, default=None)
-        return replace(self, window=best)
+        window = _window(axis, source[self._rows], min(most, self._most_rows))
+        columns = axes.get(self._columns)
+        if window is None or columns is None or self._rows_together > 1 or not self.reads_quads:
+            return replace(self, window=window)
+        beside = _window(columns, source[self._columns], _MOST_COLUMNS)
+        return replace(self, window=window, columns_window=beside)
 
     def read_by(self, axes: Mapping[int, Axis]) -> dict[int, Axis]:
         """What tables are of."""
-        if self.window is None:
-            return dict(axes)
-        rows = self.window.axis(axes[self._rows])
-        assert rows is not None
-        return {**axes, self._rows: rows}
+        windows, tables = self._windows, self._tables
+        of_windows = {dimension: windows[dimension].axis(axes[dimension]) for dimension in windows}
+        read = {**axes, **{dimension: axis for dimension, axis in of_windows.items() if axis is not None}}
+        return {dimension: read[dimension] for dimension, _ in tables}
 
     @property
     def name(self) -> str:
@@ -151,9 +163,10 @@ class ResamplingKernel:
     def emit(self, work: Work, image: GlobalBuffer, *tables_and_output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
         *buffers, output = tables_and_output
+        windows = self._windows
         tables = {
             dimension: (TapTable(count), buffer)
-            for (dimension, count), buffer in zip(self.taps, buffers, strict=True)
+            for (dimension, count), buffer in zip(self._tables, buffers, strict=True)
         }
         place, exists = self._place(work)
 
@@ -161,18 +174,24 @@ class ResamplingKernel:
             others = {
                 dimension: self._taps(dimension, index, tables)
                 for dimension, index in enumerate(place)
-                if dimension != self._rows
+                if dimension != self._rows and dimension not in windows
             }
-            rows = [place[self._rows] + i for i in range(self.rows)]
-            along = [self._taps(self._rows, row, tables) for row in rows]
+            rows = self._along(self._rows, self.rows, place, tables)
+            columns = None
+            if self.columns_window is not None:
+                columns = self._along(self._columns, self.columns_window.block, place, tables)
             # All loads are before the first store, which they might depend on otherwise.
-            values = self._values(image, others, along, place[self._rows])
-            for row, value in zip(rows, values, strict=True):
-                offset = output.offset([*place[: self._rows], row, *place[self._rows + 1 :]])
-                if self.width == 1:
-                    output.store_scalar(value, offset)
-                else:
-                    output.store(value, offset)
+            values = self._values(image, others, rows, columns, place)
+            for row, of_row in enumerate(values):
+                for column, value in enumerate(of_row):
+                    at = list(place)
+                    at[self._rows] += row
+                    at[self._columns] += column
+                    offset = output.offset(at)
+                    if self.width == 1:
+                        output.store_scalar(value, offset)
+                    else:
+                        output.store(value, offset)
 
         when(exists, compute)
 
@@ -180,8 +199,22 @@ class ResamplingKernel:
     def rows(self) -> int:
         """Of a thread."""
         if self.window is not None:
-            return self.window.rows
+            return self.window.block
         return max(1, min(self._rows_together, self._most_rows))
+
+    @property
+    def _windows(self) -> dict[int, TapWindow]:
+        """By their dimensions."""
+        both = ((self._rows, self.window), (self._columns, self.columns_window))
+        return {dimension: window for dimension, window in both if window is not None}
+
+    @property
+    def _tables(self) -> list[tuple[int, int]]:
+        """The dimensions with tables, in order, and the number of taps of each."""
+        windows, lines = self._windows, dict(self.lines)
+        known = {dimension for dimension, window in windows.items() if window.weights is not None}
+        known |= {dimension for dimension, count in self.taps if count == 1 and dimension in lines}
+        return [(dimension, count) for dimension, count in self.taps if dimension not in known]
 
     @property
     def _rows_together(self) -> int:
@@ -204,10 +237,17 @@ class ResamplingKernel:
         return len(self.extents) - (2 if self._gathers else 3)
 
     @property
+    def _columns(self) -> int:
+        """The dimension along which it has several where it has a window of these, behind that of rows."""
+        return self._rows + 1
+
+    @property
     def _blocks(self) -> tuple[int, ...]:
-        """The extents, of rows in blocks and of the last dimension in quads."""
+        """The extents, of rows and columns in blocks and of the last dimension in quads."""
         blocks = [*self.extents[:-1], self.extents[-1] // self.width]
         blocks[self._rows] = ceil_div(blocks[self._rows], self.rows)
+        if self.columns_window is not None:
+            blocks[self._columns] //= self.columns_window.block
         return tuple(blocks)
 
     @property
@@ -233,18 +273,25 @@ class ResamplingKernel:
         if self.extents[self._rows] % self.rows:
             first = first.minimum(self.extents[self._rows] - self.rows)
         blocks[self._rows] = first
+        if self.columns_window is not None:
+            blocks[self._columns] = blocks[self._columns] * self.columns_window.block
         blocks[-1] = blocks[-1] * self.width
         return blocks, exists
 
     def _taps(self, dimension: int, index: Index, tables: dict[int, tuple[TapTable, GlobalBuffer]]) -> _Taps:
         """What is read for an element, or for a quad from there on where neighbours are gathered."""
-        if dimension not in tables:
-            return _Taps([[index]])
-        table, buffer = tables[dimension]
         is_last = dimension == len(self.extents) - 1
-        read = [table.load(buffer, index + i) for i in range(self.width if is_last else 1)]
-        positions = [list(lanes) for lanes in zip(*(each for each, _ in read), strict=True)]
-        weights = [each for _, each in read if each is not None]
+        elements = [index + i for i in range(self.width if is_last else 1)]
+        line = dict(self.lines).get(dimension)
+        looked_up = []
+        if dimension in tables:
+            table, buffer = tables[dimension]
+            looked_up = [table.load(buffer, each) for each in elements]
+        elif line is None:
+            return _Taps([[index]])
+        read = [each for each, _ in looked_up] if line is None else list(map(line.places, elements))
+        positions = [list(lanes) for lanes in zip(*read, strict=True)]
+        weights = [each for _, each in looked_up if each is not None]
         if not weights:
             return _Taps(positions)
         by_tap = list(zip(*weights, strict=True))
@@ -253,17 +300,61 @@ class ResamplingKernel:
         spread = [quad_of(tap) if is_last else broadcast(tap[0], self.width) for tap in by_tap]
         return _Taps(positions, spread)
 
+    def _along(
+        self,
+        dimension: int,
+        count: int,
+        place: Sequence[Index],
+        tables: dict[int, tuple[TapTable, GlobalBuffer]],
+    ) -> list[_Taps]:
+        """What is read for so many elements from `place` on, of those of a window their weights alone."""
+        window = self._windows.get(dimension)
+        if window is None or window.weights is None:
+            return [self._taps(dimension, place[dimension] + i, tables) for i in range(count)]
+        element = ir.F32Type.get()
+        return [
+            _Taps(
+                [],
+                [
+                    splat(weight, self.width, element) if self.width > 1 else arith.constant(element, weight)
+                    for weight in weights
+                ],
+            )
+            for weights in window.weights
+        ]
+
     def _values(
-        self, image: GlobalBuffer, others: dict[int, _Taps], along: Sequence[_Taps], first: Index
-    ) -> list[ir.Value]:
-        """Those of a thread's rows, from `first` on, that read `along` in their dimension."""
+        self,
+        image: GlobalBuffer,
+        others: dict[int, _Taps],
+        rows: Sequence[_Taps],
+        columns: Sequence[_Taps] | None,
+        place: Sequence[Index],
+    ) -> list[list[ir.Value]]:
+        """Those of each row of a thread, of each of its `columns`; None of these where it has one."""
         last = len(self.extents) - 1
-        window = self.window
-        if window is None:
-            return [self._blended(image, {**others, self._rows: taps}, last, []) for taps in along]
-        block = first // window.rows
-        places = [_Taps([[window.row(block, number)]]) for number in range(window.height)]
-        read = [self._blended(image, {**others, self._rows: each}, last, []) for each in places]
+
+        def of_row(taps: _Taps) -> list[ir.Value]:
+            read = {**others, self._rows: taps}
+            if self.columns_window is None or columns is None:
+                return [self._blended(image, read, last, [])]
+            places = self._read(self.columns_window, place[self._columns])
+            cells = [self._blended(image, {**read, self._columns: each}, last, []) for each in places]
+            return self._sums(self.columns_window, cells, columns)
+
+        if self.window is None:
+            return [of_row(taps) for taps in rows]
+        read = [of_row(each) for each in self._read(self.window, place[self._rows])]
+        by_column = [self._sums(self.window, each, rows) for each in zip(*read, strict=True)]
+        return [list(each) for each in zip(*by_column, strict=True)]
+
+    def _read(self, window: TapWindow, first: Index) -> list[_Taps]:
+        """The places that are read for a block from `first` on, each by itself."""
+        block = first // window.block
+        return [_Taps([[window.place(block, number)]]) for number in range(window.extent)]
+
+    def _sums(self, window: TapWindow, read: Sequence[ir.Value], along: Sequence[_Taps]) -> list[ir.Value]:
+        """Of each element of a block, by what it reads."""
         values = []
         for offset, taps in zip(window.offsets, along, strict=True):
             assert taps.weights is not None
@@ -301,6 +392,13 @@ class ResamplingKernel:
         if not self._gathers:
             return image.load(image.offset([*begin, *last]), self.width)
         return quad_of([image.load_scalar(image.offset([*begin, each])) for each in last])
+
+
+def _window(axis: Axis, size: int, most: int) -> TapWindow | None:
+    """Of blocks of so many elements at most, the one of which each reads fewest for its own; None of none."""
+    windows = (TapWindow.of(axis, size, block) for block in range(most, 1, -1))
+    found = [each for each in windows if each is not None]
+    return min(found, key=lambda each: each.extent / each.block, default=None)
 
 
 def _position(number: ir.Value) -> Index:

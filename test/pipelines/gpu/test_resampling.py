@@ -20,7 +20,8 @@ from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.kernels import resampling
-from iree.winograd.pipelines.gpu.kernels.row_window import RowWindow
+from iree.winograd.pipelines.gpu.kernels.tap_line import TapLine
+from iree.winograd.pipelines.gpu.kernels.tap_window import TapWindow
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn
@@ -211,20 +212,23 @@ def test_images_of_half_precision_are_read_and_written_so(
     (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
     axes = {1: half_pixel_axis(5, rows), 2: half_pixel_axis(6, 9)}
     kernel = resampling.ResamplingKernel((1, rows, 9, channels), ((1, 2), (2, 2)), together=together)
-    kernel = kernel.sharing_rows(axes, (1, 5, 6, channels))
+    kernel = kernel.of_image(axes, (1, 5, 6, channels))
     assert (kernel.window is not None) == (rows == 10)
-    of_rows, of_columns = (resampling.TapTable(2).of(each) for each in kernel.read_by(axes).values())
+    # Rows that are blended once have constants for weights.
+    tables = [resampling.TapTable(2).of(each) for each in reversed(list(kernel.read_by(axes).values()))]
+    assert len(tables) == (1 if rows == 10 else 2)
     image = np.ascontiguousarray(np.moveaxis(x.numpy(), 1, -1))
     result = np.full((1, rows, 9, channels), np.nan, np.float16)
-    # A buffer is a part of a larger one: constants are in one, in which columns are looked up first, and both
+    # A buffer is a part of a larger one: constants are in one, in which columns are looked up first, and all
     # before the image is read.
     body = text[text.index(f".entry {kernel.name}(") :].partition("\n}")[0]
     loads, stores = (
         [int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)]
         for access in (r"ld\.global\S*\.v4\.b(?:16|32)", r"st\.global\S*")
     )
-    behind = 1 + kernel.rows
-    constants = placed({loads[0]: of_columns, min(loads[1:behind]): of_rows})
+    behind = 1 if len(tables) == 1 else 1 + kernel.rows
+    places = (loads[0], min(loads[1:behind], default=0))
+    constants = placed(dict(zip(places, tables, strict=False)))
     of_result = min(stores)
     buffers = [placed({min(loads[behind:]): image}), constants, placed({of_result: result})]
     blocks, groups = (index.known for index in kernel.workgroups(Sizes({})))
@@ -270,18 +274,18 @@ def cubic_indices(size: int, resized: int) -> npt.NDArray[Any]:
 )
 def test_a_window_has_the_rows_that_are_read(size: int, resized: int, rows: int) -> None:
     indices = cubic_indices(size, resized)
-    window = RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), size, rows)
+    window = TapWindow.of(Axis(indices, np.full(indices.shape, 0.25)), size, rows)
     assert window is not None
     for block in range(resized // rows):
-        read = [window.row(Index(block), number).known for number in range(window.height)]
+        read = [window.place(Index(block), number).known for number in range(window.extent)]
         for row, offset in enumerate(window.offsets):
             assert read[offset : offset + 4] == list(indices[:, block * rows + row])
 
 
 def test_rows_beyond_the_border_are_read_by_weights_of_zero() -> None:
     axis = half_pixel_axis(6, 24)
-    window = RowWindow.of(axis, 6, 8)
-    assert window is not None and window.height == 4
+    window = TapWindow.of(axis, 6, 8)
+    assert window is not None and window.extent == 4
     found = window.axis(axis)
     assert found is not None
     dense = [np.zeros((6, 24)) for _ in range(2)]
@@ -291,11 +295,47 @@ def test_rows_beyond_the_border_are_read_by_weights_of_zero() -> None:
     np.testing.assert_array_equal(*dense)
 
 
+def test_weights_that_blocks_share_are_constants() -> None:
+    """Of four times as many rows, at the border too, where both taps read the same row; of 1.5 times not."""
+    axis = half_pixel_axis(6, 24)
+    window = TapWindow.of(axis, 6, 8)
+    assert window is not None and window.weights is not None
+    indices, dense = window._indices(24), [np.zeros((6, 24)) for _ in range(2)]
+    for tap in range(2):
+        repeated = np.tile([each[tap] for each in window.weights], 3)
+        dense[0][indices[tap], np.arange(24)] += repeated
+        dense[1][axis.indices[tap], np.arange(24)] += axis.weights[tap]
+    np.testing.assert_allclose(*dense, rtol=0, atol=2.0**-23)
+    other = half_pixel_axis(6, 24)
+    other.weights[:, 9] = other.weights[::-1, 9]
+    window = TapWindow.of(other, 6, 8)
+    assert window is not None and window.weights is None
+
+
+@pytest.mark.parametrize(
+    ("size", "resized"), [(64, 83), (9, 17), (128, 256), (40, 20), (7, 7), (300, 1), (2, 31)]
+)
+@pytest.mark.parametrize("taps", [2, 4])
+def test_positions_are_whole_parts_of_a_line(size: int, resized: int, taps: int) -> None:
+    axis = half_pixel_axis(size, resized)
+    if taps == 4:
+        axis = Axis(cubic_indices(size, resized), np.full((4, resized), 0.25))
+    line = TapLine.of(axis, size)
+    assert line is not None
+    for element in range(resized):
+        assert [each.known for each in line.places(Index(element))] == list(axis.indices[:, element])
+
+
+def test_positions_that_turn_are_on_no_line() -> None:
+    reflected = np.array([[2, 1, 0, 1, 2, 3, 4, 3]])
+    assert TapLine.of(Axis(reflected, np.ones(reflected.shape)), 5) is None
+
+
 def test_blocks_of_rows_that_read_differently_have_no_window() -> None:
     indices = cubic_indices(10, 13)
-    assert RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 2) is None
+    assert TapWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 2) is None
     indices = cubic_indices(10, 16)
-    assert RowWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 4) is None
+    assert TapWindow.of(Axis(indices, np.full(indices.shape, 0.25)), 10, 4) is None
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
