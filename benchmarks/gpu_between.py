@@ -5,8 +5,9 @@
 Each layer is between two pointwise convolutions of few channels, so that its image and its result are
 channels last; kernels of convolutions aren't counted, nor what they do of the layer as they store. Durations
 are by CUPTI, the median of `--rounds` calls. The limit is what a layer has to read and to write, each number
-once, at the speed of copies of 1 GiB on the same GPU. Errors are relative to float64 in the 2-norm, of all
-three.
+once, at the speed of copies of 1 GiB on the same GPU. Beside it is a copy of just as many bytes, which has
+to begin and to end as the layer's kernels have. Errors are relative to float64 in the 2-norm, of all three.
+With `--inductor` the layer by itself is compiled by it, too, and its kernels are timed.
 """
 
 from __future__ import annotations
@@ -133,6 +134,10 @@ class Row:
     """Names, launches a call, microseconds of one."""
     error: float
     torch_error: float
+    equal_copy_microseconds: float
+    """Of one kernel that copies as many bytes."""
+    inductor_microseconds: float | None = None
+    """Of all of its kernels for the layer, of an image that is channels last."""
 
 
 def network(layer: Layer) -> nn.Sequential:
@@ -159,7 +164,9 @@ def compiled(task: tuple[str, str, Path]) -> Path:
 
 
 @torch.no_grad()
-def measured(name: str, type_: str, path: Path, bytes_per_microsecond: float, rounds: int) -> Row:
+def measured(
+    name: str, type_: str, path: Path, bytes_per_microsecond: float, rounds: int, *, inductor: bool
+) -> Row:
     """The kernels of a layer's program."""
     layer, dtype = LAYERS[name], TYPES[type_]
     model, data = network(layer).to("cuda", dtype), image(layer).to("cuda", dtype)
@@ -187,15 +194,25 @@ def measured(name: str, type_: str, path: Path, bytes_per_microsecond: float, ro
         tuple((each.name[:100], each.count, each.microseconds) for each in kernels),
         error(ours(data)),
         error(model(data)),
+        _copy_microseconds(moved // 2, rounds),
+        _inductor_microseconds(model[1], inputs, rounds) if inductor else None,
     )
 
 
-def copied_bytes_per_microsecond(rounds: int) -> float:
-    """Read and written by copies of `_COPIED_BYTES`."""
-    source = torch.zeros(_COPIED_BYTES // 4, device="cuda")
+def _copy_microseconds(size: int, rounds: int) -> float:
+    """Of one kernel that reads so many bytes and writes as many."""
+    source = torch.zeros(size // 4, device="cuda")
     target = torch.zeros_like(source)
-    times = kernel_times(lambda: torch.add(source, 1.0, out=target), rounds)
-    return 2 * _COPIED_BYTES / sum(each.total for each in times)
+    return sum(each.total for each in kernel_times(lambda: torch.add(source, 1.0, out=target), rounds))
+
+
+def _inductor_microseconds(layer: nn.Module, inputs: torch.Tensor, rounds: int) -> float:
+    # Layers of a class before it would have sizes be unknown.
+    torch.compiler.reset()
+    call, channels_last = torch.compile(layer), inputs.contiguous(memory_format=torch.channels_last)
+    for _ in range(3):
+        call(channels_last)
+    return sum(each.total for each in kernel_times(lambda: call(channels_last), rounds))
 
 
 def main() -> None:
@@ -204,6 +221,7 @@ def main() -> None:
     )
     parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS), metavar="LAYER")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))
+    parser.add_argument("--inductor", action="store_true")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path)
@@ -213,9 +231,9 @@ def main() -> None:
         subjects = [(name, type_) for name in options.layers for type_ in options.types]
         with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
             paths = pool.map(compiled, [(*each, Path(folder)) for each in subjects], chunksize=1)
-        speed = copied_bytes_per_microsecond(options.rounds)
+        speed = 2 * _COPIED_BYTES / _copy_microseconds(_COPIED_BYTES, options.rounds)
         for subject, path in zip(subjects, paths, strict=True):
-            row = measured(*subject, path, speed, options.rounds)
+            row = measured(*subject, path, speed, options.rounds, inductor=options.inductor)
             results.add(" ".join(subject), asdict(row))
             print(f"{' '.join(subject)}: {row}", flush=True)
 
