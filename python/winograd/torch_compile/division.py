@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from iree.winograd.torch_compile.contained import PASSED_ON, attempt, failure_text
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
+from iree.winograd.torch_compile.symbolic_sizes import is_size, read_sizes
 from iree.winograd.torch_compile.views_outside import take_views_outside
 from torch._ops import OpOverload
 from torch.fx import Graph, GraphModule, Node
@@ -159,7 +160,7 @@ class _Support(OperatorSupportBase):
         self._left.update((node.name, reason) for node in nodes)
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: Node) -> bool:
-        return node.op == "call_function" and not _is_size(node) and self.reason(node) is None
+        return node.op == "call_function" and not _is_number(node) and self.reason(node) is None
 
     def reason(self, node: Node) -> str | None:
         """Why `node` isn't compiled here, if it isn't."""
@@ -173,7 +174,7 @@ class _Support(OperatorSupportBase):
         """Why the nodes of `graph` aren't compiled here that aren't, those of one reason together."""
         operators: dict[str, list[str]] = {}
         for node in graph.nodes:
-            if node.op != "call_function" or node.target is operator.getitem or _is_size(node):
+            if node.op != "call_function" or node.target is operator.getitem or _is_number(node):
                 continue
             reason = self.reason(node)
             if reason is not None:
@@ -190,7 +191,9 @@ def unsupported(node: Node, device: torch.device) -> str | None:
     if target._schema.is_mutable or torch.Tag.nondeterministic_seeded in target.tags:
         return "it writes to its arguments or draws random numbers"
     inputs = [each.meta["val"] for each in node.all_input_nodes if each.op != "get_attr"]
-    if not all(isinstance(value, (torch.Tensor, torch.SymInt, tuple, list)) for value in inputs):
+    if not all(
+        isinstance(value, (torch.Tensor, torch.SymInt, torch.SymFloat, tuple, list)) for value in inputs
+    ):
         return "it takes a number that is known only when it runs"
     values = [node.meta["val"], *inputs]
     for tensor in _tensors(values):
@@ -212,8 +215,8 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield from _tensors(element)
 
 
-def _is_size(node: Node) -> bool:
-    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool))
+def _is_number(node: Node) -> bool:
+    return is_size(node) or isinstance(node.meta.get("val"), torch.SymBool)
 
 
 def is_convolution(node: Node) -> bool:
@@ -229,6 +232,7 @@ def _fuse(
 ) -> tuple[GraphModule, tuple[str, ...], set[Node]]:
     """A copy of `graph` that calls submodules, their names, and the views that it takes of their results."""
     divided = copy_graph(graph)
+    read_sizes(divided.graph)
     partitioner = CapabilityBasedPartitioner(divided, support, allows_single_node_partition=True)
     partitions = partitioner.propose_partitions()
     kept = [each for each in partitions if sum(map(is_convolution, each.nodes)) >= minimum_convolutions]
@@ -342,7 +346,7 @@ class _Rest(OperatorSupportBase):
             return False
         if node in self._views or any(map(_is_graph, node.all_input_nodes)):
             return False
-        return not _is_size(node) and any(True for _ in _tensors(node.meta.get("val")))
+        return not _is_number(node) and any(True for _ in _tensors(node.meta.get("val")))
 
 
 def _is_graph(node: Node) -> bool:

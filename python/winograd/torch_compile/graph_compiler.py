@@ -32,6 +32,7 @@ from iree.winograd.torch_compile.kept_graph import KeptGraph, are_plain, describ
 from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from iree.winograd.torch_compile.measured_part import arguments_of, slower_reason
+from iree.winograd.torch_compile.open_resizing import OpenResizing
 from iree.winograd.torch_compile.part_device import PartDevice, part_device
 from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
 from iree.winograd.torch_compile.program_key import program_key
@@ -179,7 +180,7 @@ class GraphCompiler:
         inference = _Inference(
             self, inputs, self._settings.freezing, graphs.append, calls_whole=are_plain(inputs)
         )
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), OpenResizing():
             # Of what isn't used there is nothing to say.
             warnings.simplefilter("ignore")
             compiled = _functional(graph, inputs, inference)

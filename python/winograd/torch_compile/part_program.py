@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.loading.launched_function import Order
-from torch.fx import Graph, GraphModule, Node, Proxy
+from iree.winograd.torch_compile.symbolic_sizes import bind_sizes, is_size
+from torch.fx import Graph, GraphModule, Node
 from torch.utils import _pytree as pytree
-from torch.utils._sympy.interp import sympy_interp
-from torch.utils._sympy.reference import PythonReferenceAnalysis
 
 ENTRY = "main"
 
@@ -64,10 +63,12 @@ def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device:
     graph = _arguments_first(part.graph)
     copy = GraphModule(part, graph)
     placeholders = graph.find_nodes(op="placeholder")
-    _bind_sizes(copy.graph, [node for node in placeholders if _is_size(node)])
+    sizes = [node for node in placeholders if is_size(node)]
+    if sizes:
+        bind_sizes(copy.graph, sizes)
     arguments = []
     for number, node in enumerate(placeholders):
-        if _is_size(node):
+        if is_size(node):
             graph.erase_node(node)
         elif number in weights:
             node.replace_all_uses_with(weights[number])
@@ -119,10 +120,6 @@ def _arguments_first(graph: Graph) -> Graph:
     return copied
 
 
-def _is_size(node: Node) -> bool:
-    return isinstance(node.meta["val"], torch.SymInt)
-
-
 def _take_in_memory_order(graph: Graph, node: Node) -> Order | None:
     """Has the graph take the argument `node` as it lies in memory; one that isn't dense is copied before."""
     value = node.meta["val"]
@@ -156,31 +153,3 @@ def _give_in_memory_order(graph: Graph) -> tuple[Order | None, ...]:
         given.append(node)
     output.args = (tuple(given),)
     return tuple(permutations)
-
-
-def _bind_sizes(graph: Graph, sizes: Collection[Node]) -> None:
-    """Has the graph read `sizes`, its arguments, from the shapes of its tensors."""
-    if not sizes:
-        return
-    symbols: dict[object, Proxy] = {}
-    first = next(node for node in graph.nodes if node.op != "placeholder")
-    with graph.inserting_before(first):
-        for node in graph.find_nodes(op="placeholder"):
-            if _is_size(node):
-                continue
-            for dimension, size in enumerate(node.meta["val"].shape):
-                if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
-                    read = graph.call_function(torch.ops.aten.sym_size.int, (node, dimension))
-                    read.meta["val"] = size
-                    symbols.setdefault(size.node.expr, Proxy(read))
-        for node in sizes:
-            expression = node.meta["val"].node.expr
-            if not expression.free_symbols <= symbols.keys():
-                raise ModelImportError(f"the size {expression} isn't in the shape of an argument")
-            before = set(graph.nodes)
-            value = sympy_interp(PythonReferenceAnalysis, symbols, expression)
-            for computed in graph.nodes:
-                if computed not in before:
-                    computed.meta["val"] = node.meta["val"]
-            node.replace_all_uses_with(value.node)
-    graph.eliminate_dead_code()

@@ -17,6 +17,7 @@ from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
+from wide import sampled
 
 _SECONDS = 600
 """Compilers are of the lowest priority, on a machine that may have other work."""
@@ -56,6 +57,44 @@ def test_sizes_share_a_program(compilations: list[Any]) -> None:
     for size in ((12, 12), (10, 14), (40, 9)):
         assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
     # Torch traces once more for heights that differ from widths.
+    assert len(compilations) <= 2
+
+
+class Decoder(torch.nn.Module):
+    """A level of a U-Net, enlarged by `options` of `interpolate`, to the size that it had without a scale."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.options = options
+        self.outer, self.inner = (torch.nn.Conv2d(channels, 8, 3, padding=1) for channels in (3, 8))
+        self.merge = torch.nn.Conv2d(16, 4, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        outer = self.outer(image)
+        inner = self.inner(torch.nn.functional.max_pool2d(outer, 2))
+        size = {} if "scale_factor" in self.options else {"size": outer.shape[2:]}
+        enlarged = torch.nn.functional.interpolate(inner, **size, **self.options)
+        result: torch.Tensor = self.merge(torch.cat([enlarged, outer], 1))
+        return result
+
+
+RESIZING = (
+    {"mode": "bilinear"},
+    {"mode": "bilinear", "scale_factor": 2.0},
+    {"scale_factor": 2.0},
+    {"mode": "nearest-exact"},
+)
+
+
+@pytest.mark.parametrize("options", sampled(RESIZING, RESIZING[:1]), ids=str)
+def test_sizes_of_a_network_that_resizes_share_a_program(
+    options: dict[str, Any], compilations: list[Any]
+) -> None:
+    model = Decoder(**options)
+    function = compiled(model, dynamic=True, cache=False)
+    for size in ((12, 16), (10, 14), (40, 8), (22, 6)):
+        assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
+    # Torch traces once more for sizes that are known to be even.
     assert len(compilations) <= 2
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,8 @@ Scales: TypeAlias = Sequence[float | None]
 
 _MOST_PARTS = 64
 """Of a pixel, a power of two, that scales are multiples of which are multiplied by as fractions."""
+_LINEAR = ("linear", "bilinear", "trilinear")
+"""Torch's names of the mode in one to three dimensions."""
 _MARGIN = 2.0**-10
 """Of a pixel: more than positions in images of thousands of pixels are rounded by."""
 
@@ -220,3 +223,36 @@ def _cubic(distance: Any) -> Any:
     near = (1.5 * x - 2.5) * x * x + 1
     far = ((-0.5 * x + 2.5) * x - 4) * x + 2
     return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))
+
+
+_BY_MODE: Mapping[tuple[str, int], Callable[..., Any]] = MappingProxyType(
+    {
+        **{("nearest", rank): partial(nearest, rank) for rank in (1, 2, 3)},
+        **{("nearest-exact", rank): partial(nearest_exact, rank) for rank in (1, 2, 3)},
+        **{(mode, rank): partial(linear, rank) for rank, mode in enumerate(_LINEAR, start=1)},
+    }
+)
+
+
+def interpolate(
+    image: Any,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Any:
+    """`torch.nn.functional.interpolate` of an image of open sizes; NotImplemented where that is to do it."""
+    rank = image.dim() - 2
+    resize = _BY_MODE.get((mode, rank))
+    if resize is None or recompute_scale_factor or antialias or (size is None) == (scale_factor is None):
+        return NotImplemented
+    sizes, scales = (
+        each if each is None or isinstance(each, (list, tuple)) else [each] * rank
+        for each in (size, scale_factor)
+    )
+    if any(each is not None and len(each) != rank for each in (sizes, scales)):
+        return NotImplemented
+    options = [bool(align_corners)] if mode in _LINEAR else []
+    return by_sizes(_left, resize, image, sizes, *options, scales or [None] * rank)

@@ -1,0 +1,103 @@
+"""Numbers of torch's graphs that are known only in a call: sizes, and what is computed of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+
+import torch
+from iree.winograd.errors import ModelImportError
+from torch.fx import Graph, Node, Proxy
+from torch.fx.node import map_arg
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.reference import PythonReferenceAnalysis
+
+
+class _Arithmetic(PythonReferenceAnalysis):
+    """Torch's own, of what isn't numbers yet as well."""
+
+    int_truediv = staticmethod(operator.truediv)
+
+
+_Symbols = Mapping[object, Node]
+"""The nodes that the symbols of torch's expressions are."""
+
+
+def is_size(node: Node) -> bool:
+    """Whether the value of `node` is such a number."""
+    return isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat))
+
+
+def read_sizes(graph: Graph) -> None:
+    """Has `graph` compute all of its numbers of those that it is given.
+
+    Torch asks for sizes of what lies between: a part of the graph that computes it, and all that reads the
+    number, couldn't be one program.
+    """
+    given = {
+        node.meta["val"].node.expr: node
+        for node in graph.find_nodes(op="placeholder")
+        if is_size(node) and node.meta["val"].node.expr.is_symbol
+    }
+    computed = [node for node in graph.nodes if node.op == "call_function" and is_size(node)]
+    known = [node for node in computed if node.meta["val"].node.expr.free_symbols <= given.keys()]
+    with graph.inserting_before(_first(graph)):
+        _compute(graph, known, given)
+    for node in reversed(known):
+        if not node.users:
+            graph.erase_node(node)
+
+
+def bind_sizes(graph: Graph, sizes: Iterable[Node]) -> None:
+    """Has `graph` read `sizes`, its arguments, from the shapes of its tensors.
+
+    Raises `ModelImportError` where these don't tell one.
+    """
+    with graph.inserting_before(_first(graph)):
+        symbols: dict[object, Node] = {}
+        for node, dimension, size in _dimensions(graph):
+            read = graph.call_function(torch.ops.aten.sym_size.int, (node, dimension))
+            read.meta["val"] = size
+            symbols.setdefault(size.node.expr, read)
+        _compute(graph, sizes, symbols)
+    graph.eliminate_dead_code()
+
+
+def _first(graph: Graph) -> Node:
+    """That which isn't an argument."""
+    first: Node = next(node for node in graph.nodes if node.op != "placeholder")
+    return first
+
+
+def _dimensions(graph: Graph) -> Iterator[tuple[Node, int, torch.SymInt]]:
+    """Those of its arguments that are symbols."""
+    for node in graph.find_nodes(op="placeholder"):
+        if not is_size(node):
+            for dimension, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, torch.SymInt) and size.node.expr.is_symbol:
+                    yield node, dimension, size
+
+
+def _compute(graph: Graph, numbers: Iterable[Node], symbols: _Symbols) -> None:
+    """Replace what uses `numbers`, where nodes are inserted, by what is computed of `symbols`."""
+    proxies = {symbol: Proxy(node) for symbol, node in symbols.items()}
+    found: dict[object, Node] = {}
+    for number in numbers:
+        expression = number.meta["val"].node.expr
+        if not expression.free_symbols <= symbols.keys():
+            raise ModelImportError(f"the size {expression} isn't in the shape of an argument")
+        if expression not in found:
+            computed: Node = sympy_interp(_Arithmetic, proxies, expression).node
+            _note_values(computed)
+            found[expression] = computed
+        number.replace_all_uses_with(found[expression])
+
+
+def _note_values(node: Node) -> None:
+    """Has `node`, and those that compute what it takes, know their values."""
+    if "val" not in node.meta:
+        assert callable(node.target)
+        for operand in node.all_input_nodes:
+            _note_values(operand)
+        values = map_arg((node.args, node.kwargs), lambda operand: operand.meta["val"])
+        node.meta["val"] = node.target(*values[0], **values[1])
