@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import product
 from math import prod
 from pathlib import Path
 
@@ -11,8 +12,23 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from group_norm_program import ROUNDINGS, UNIT_ROUNDOFF, Normalized, activated, normalized
+from group_norm_program import (
+    ROUNDINGS,
+    UNIT_ROUNDOFF,
+    Normalized,
+    NormalizedByArguments,
+    activated,
+    normalized,
+)
 from iree.winograd.compiling.program import Source
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu import sums_lowering, tensor_kernels
+from iree.winograd.pipelines.gpu.device.memory import OCTET
+from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
+from iree.winograd.pipelines.gpu.kernels.elementwise import ELEMENTWISE_THREADS
+from iree.winograd.pipelines.gpu.kernels.image_sums import Summed
 from ptx_interpreter import Kernel
 from torch import nn
 from wide import wide, wide_combinations
@@ -180,6 +196,73 @@ def test_means_are_read_by_octets_through_cuda(type_: torch.dtype, channels: int
     Kernel.parsed(text, name).run([each.view(torch.int16).numpy() for each in buffers], grid)
     pixels = image.permute(0, 3, 1, 2)
     assert ((result.double() - pixels.double().mean((2, 3))).abs() <= bound_of_means(pixels)).all()
+
+
+@pytest.mark.parametrize(
+    ("type_", "image"),
+    [
+        (torch.float16, Image(1, 32, 4, (64, 32))),
+        # Threads have unequal numbers of rows, or none.
+        *wide_combinations([(torch.bfloat16, Image(2, 40, 2, (33, 16)))]),
+    ],
+)
+def test_groups_of_half_precision_are_normalized_by_octets_through_cuda(
+    type_: torch.dtype, image: Image, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three kernels, whose text is run here, one after the other on the memory that they have in common."""
+    monkeypatch.setattr(GroupNormLowering, "schedule", lambda *_: None)
+    monkeypatch.setattr(tensor_kernels, "_LEAST_SLOW", 64)
+    batch, channels, pixels = image.batch, image.channels, prod(image.size)
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    model = NormalizedByArguments(channels, image.groups).to(type_).eval()
+    given = torch.zeros(batch, 8, *image.size, dtype=type_), *torch.zeros(2, channels)
+    iree.winograd.compile(
+        iree.winograd.import_torch(model, *given), target="cuda:sm_90a", strict=True, flags=flags
+    )
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    torch.manual_seed(0)
+    x = (torch.randn(batch, *image.size, channels) + 3).to(type_)
+    weight, bias = torch.randn(2, channels)
+    moments, factors, elements = (
+        _entry(text, f"winograd_{kind}_") for kind in ("moments", "combine_factors", "elementwise")
+    )
+    for body in (moments[1], elements[1]):
+        assert "ld.global.nc.v4.b32" in body and "ld.global.nc.v4.b16" not in body
+    begins = [_least_offset(moments[1], "ld"), _least_offset(elements[1], "st")]
+    size = x.numel() * x.itemsize
+    memory = np.full(max(begins) + size, 0xFF, np.uint8)
+    memory[begins[0] :][:size] = x.view(torch.int16).numpy().ravel().view(np.uint8)
+    extents = SummedExtents(batch, pixels, image.groups, channels // image.groups)
+    parts = sums_lowering._kernel(extents, Summed.MOMENTS, sums_lowering._NOTHING, OCTET)
+    blocks = ceil_div(image.groups, sums_lowering._FEW_GROUPS)
+    vectors = ceil_div(x.numel(), OCTET * ELEMENTWISE_THREADS)
+    known = [index.known for index in parts.workgroups(Sizes({}))]
+    for name, arguments, grid in (
+        (moments[0], [memory] * 2, known),
+        (factors[0], [memory, weight.numpy(), bias.numpy(), memory], (blocks, 1, batch)),
+        (elements[0], [memory] * 2, (vectors, 1, 1)),
+    ):
+        Kernel.parsed(text, name).run(arguments, product(*(range(each or 0) for each in grid)))
+    result = torch.from_numpy(memory[begins[1] :][:size].copy()).view(type_).view(x.shape)
+    of_parameters = (each.double().numpy() for each in (weight, bias))
+    exact, bound = normalized(x.double().permute(0, 3, 1, 2).numpy(), image.groups, *of_parameters)
+    roundoff = torch.finfo(type_).eps / 2
+    for step in (lambda *each: each, activated):
+        exact, bound = step(exact, bound)
+        # f16 has multiples of 2^-24 below 2^-14. The exponential is that of so many digits.
+        bound = bound + (roundoff + 2.0**-16) * (np.abs(exact) + bound) + 2.0**-25
+    assert (np.abs(result.double().permute(0, 3, 1, 2).numpy() - exact) <= bound).all()
+
+
+def _entry(text: str, prefix: str) -> tuple[str, str]:
+    """The name of a kernel, and its text."""
+    (name,) = re.findall(rf"\.entry ({prefix}\w+)\(", text)
+    return name, text[text.index(f".entry {name}(") :].partition("\n}")[0]
+
+
+def _least_offset(body: str, access: str) -> int:
+    """In bytes, of what a kernel reads or writes first, from where its buffer begins."""
+    return min(int(each or 0) for each in re.findall(rf"{access}\.global\S* [^;]*?\[%rd\d+\+?(\d*)\]", body))
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_80", "hip:gfx942"]))
