@@ -119,11 +119,12 @@ def _types(decision: Decision) -> TypesReport | None:
     problem, chosen = decision.problem, decision.chosen
     if problem is None or chosen is None or chosen.implementation.is_left_to_iree:
         return None
-    types = problem.element_types
+    types, products = problem.element_types, chosen.implementation.product_type
     return TypesReport(
         operands=problem.exact_type or types.input,
+        filters=chosen.implementation.schedule.stored_filter_type or products,
         domain=types.domain,
-        products=chosen.implementation.product_type,
+        products=products,
         sums=types.accumulator,
         result=problem.rounded_type or types.result,
     )

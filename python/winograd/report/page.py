@@ -178,7 +178,7 @@ def _rows(layer: LayerReport, stages: Sequence[str], slowest: float) -> Iterator
         *([element("div", problem["text"], class_="faint")] if problem is not None else []),
     )
     computed = "left to IREE" if chosen is None or is_left_to_iree(layer) else chosen["algorithm"]
-    explained = [text for text in (types_text(layer), layer["reason"]) if text]
+    explained = [text for text in (types_text(layer["types"]), layer["reason"]) if text]
     yield element(
         "tr",
         _cell(str(layer["number"]), is_number=True),

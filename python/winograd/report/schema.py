@@ -59,6 +59,8 @@ class TypesReport(TypedDict):
 
     operands: str
     """What surely holds the numbers of the input and of a constant filter."""
+    filters: str
+    """What filters are stored in."""
     domain: str
     """Of transformed inputs and filters."""
     products: str
@@ -175,12 +177,17 @@ class DecisionReport(TypedDict):
     """In the order of a call, of all public functions; none where no layer has a kernel of this project's."""
 
 
-def types_text(layer: LayerReport) -> str:
-    """The types of a layer's numbers for readers; empty where all are f32."""
-    types = layer["types"]
+def types_text(types: TypesReport | None) -> str:
+    """The types of a layer's numbers for readers; empty where all are f32.
+
+    Filters and domain are left out where they are what factors and sums are.
+    """
     if types is None or set(types.values()) == {"f32"}:
         return ""
-    return f"{types['operands']} as {types['products']}, sums {types['sums']}, result {types['result']}"
+    filters = "" if types["filters"] == types["products"] else f", filters {types['filters']}"
+    domain = "" if types["domain"] == types["sums"] else f", domain {types['domain']}"
+    multiplied = f"{types['operands']} as {types['products']}{filters}{domain}"
+    return f"{multiplied}, sums {types['sums']}, result {types['result']}"
 
 
 def convolutions(report: DecisionReport) -> list[LayerReport]:

@@ -44,7 +44,7 @@ def _layer(layer: LayerReport) -> Sequence[str]:
         f"{layer['kind']} {layer['number']}",
         "" if chosen is None else quantity(best_known_seconds(chosen), "s"),
         "IREE's own code" if chosen is None or is_left_to_iree(layer) else chosen["algorithm"],
-        types_text(layer),
+        types_text(layer["types"]),
         next(iter(layer["names"]), ""),
         layer["reason"],
     )

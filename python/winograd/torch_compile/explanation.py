@@ -9,9 +9,11 @@ from typing import Literal
 from iree.winograd.report.schema import (
     DecisionReport,
     LayerReport,
+    TypesReport,
     choice,
     convolutions,
     is_left_to_iree,
+    types_text,
 )
 from iree.winograd.torch_compile.division import ConvolutionRole, Rejection
 
@@ -32,8 +34,8 @@ class ExplainedConvolution:
     """Relative to the output, in the 1-norm."""
     reason: str
     """For the choice."""
-    products: str = "f32"
-    """The type of what is multiplied."""
+    types: TypesReport | None = None
+    """Of its numbers; None where it is left to IREE."""
 
     @property
     def layer(self) -> str:
@@ -44,8 +46,8 @@ class ExplainedConvolution:
         what = f"{self.role} {self.problem or ''}".rstrip()
         if self.algorithm is None:
             return f"{what}: left to IREE ({self.reason})"
-        products = "" if self.products == "f32" else f" of {self.products}"
-        return f"{what}: {self.algorithm}{products}, error {self.predicted_error:.1e} ({self.reason})"
+        types = f", {text}" if (text := types_text(self.types)) else ""
+        return f"{what}: {self.algorithm}{types}, error {self.predicted_error:.1e} ({self.reason})"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def explain_part(
 
 def _convolution(report: LayerReport, role: ConvolutionRole | None) -> ExplainedConvolution:
     chosen = None if is_left_to_iree(report) else choice(report)
-    problem, types = report["problem"], report["types"]
+    problem = report["problem"]
     name = report["names"][0] if report["names"] else ""
     return ExplainedConvolution(
         role=role or ConvolutionRole(name, None),
@@ -106,5 +108,5 @@ def _convolution(report: LayerReport, role: ConvolutionRole | None) -> Explained
         algorithm=None if chosen is None else chosen["algorithm"],
         predicted_error=None if chosen is None else chosen["predicted_error"],
         reason=report["reason"],
-        products="f32" if types is None else types["products"],
+        types=report["types"],
     )

@@ -190,8 +190,8 @@ def test_models_of_bf16_multiply_f32_if_asked(tmp_path: Path) -> None:
         compiled(imported, tmp_path, precision=each)[1] for each in ("as-written", "f32")
     )
     assert (kind(as_written) == "bf16-matrix-unit", kind(single) == "bf16-matrix-unit") == (True, False)
-    assert types_text(as_written) == "bf16 as bf16, sums f32, result bf16"
-    assert types_text(single) == "bf16 as f32, sums f32, result bf16"
+    assert types_text(as_written["types"]) == "bf16 as bf16, sums f32, result bf16"
+    assert types_text(single["types"]) == "bf16 as f32, sums f32, result bf16"
     assert single["precision"] == "f32"
 
 

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.cpu.kernels.filters import stored_filters
 from iree.winograd.pipelines.cpu.processor.instruction_set import ProcessorFacts
 from iree.winograd.pipelines.cpu.processor.x86 import X86
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.report.schema import types_text
 from wide import wide_combinations
 
 CHANNELS, COLUMNS = 1300, 1000
@@ -47,7 +48,9 @@ def test_a_few_rows_read_them(type_: torch.dtype, rows: int, tmp_path: Path) -> 
     inputs = [torch.randn(rows, CHANNELS).to(type_)]
     results = results_of(model, inputs, report=report)
     (layer,) = json.loads(report.read_text())["layers"]
-    assert layer["candidates"][layer["chosen"]]["schedule"]["filter_type"] == NAMES[type_]
+    name = NAMES[type_]
+    assert layer["candidates"][layer["chosen"]]["schedule"]["filter_type"] == name
+    assert types_text(layer["types"]) == f"{name} as f32, filters {name}, sums f32, result {name}"
     expect_rounded_once(results, in_double(model, inputs), type_, SUM_ERRORS["cpu"])
 
 

@@ -122,7 +122,7 @@ def test_layers_behind_a_loop_know_that_images_are_of_half_precision(
     )
     assert LOOP in capfd.readouterr().err
     _, *layers = json.loads(report.read_text())["layers"]
-    assert {types_text(each) for each in layers} == {"bf16 as bf16, sums f32, result bf16"}
+    assert {types_text(each["types"]) for each in layers} == {"bf16 as bf16, sums f32, result bf16"}
     result = torch.as_tensor(iree.winograd.load(compiled, threads=1)(images))
     with torch.no_grad():
         exact = model.double()(images.double())

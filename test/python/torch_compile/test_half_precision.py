@@ -10,6 +10,7 @@ import pytest
 import torch
 from wide import wide_combinations
 
+NAMES = {torch.float16: "f16", torch.bfloat16: "bf16"}
 ROUNDOFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
 
 
@@ -47,7 +48,13 @@ def test_convolutions_are_compiled_and_as_accurate_as_eager(type_: torch.dtype, 
         compiled = torch.compile(model, backend="winograd", options={"measured": False})
         result = compiled(image)
         (graph,) = iree.winograd.explain(model, image).graphs
-    assert sum(len(part.convolutions) for part in graph.parts) == 2
+    convolutions = [each for part in graph.parts for each in part.convolutions]
+    assert len(convolutions) == 2
+    name = NAMES[type_]
+    for each in convolutions:
+        assert each.types is not None and each.types["operands"] == each.types["result"] == name
+        assert each.types["domain"] == each.types["sums"] == "f32"
+        assert f", {name} as " in str(each) and f", sums f32, result {name}, error " in str(each)
     assert result.dtype == eager.dtype
     off, eager_off = ((each.double() - expected).abs().max() for each in (result, eager))
     assert off <= 1.5 * eager_off + ROUNDOFF[type_] * expected.abs().max()
