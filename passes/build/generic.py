@@ -19,25 +19,45 @@ def build_generic(reads: Sequence[Read], init: Read, iterators: Sequence[str], b
 
     `iterators` are `parallel` or `reduction`, one per loop.
     """
-    operands = [value for value, _ in (*reads, init)]
+    (result,) = _build_results(reads, [init], iterators, lambda elements: [body(elements)])
+    return result
+
+
+def _build_results(
+    reads: Sequence[Read],
+    inits: Sequence[Read],
+    iterators: Sequence[str],
+    body: Callable[[list[ir.Value]], Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """The same of a result for each of `inits`, whose elements come last in the body."""
+    operands = [value for value, _ in (*reads, *inits)]
     generic = linalg.GenericOp(
-        [init[0].type],
-        operands[:-1],
-        operands[-1:],
-        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for _, indexing_map in (*reads, init)]),
+        [init.type for init, _ in inits],
+        operands[: len(reads)],
+        operands[len(reads) :],
+        ir.ArrayAttr.get([ir.AffineMapAttr.get(indexing_map) for _, indexing_map in (*reads, *inits)]),
         ir.ArrayAttr.get([ir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in iterators]),
     )
     types = [operand.type.element_type for operand in operands]
     block = generic.regions[0].blocks.append(*types, arg_locs=[ir.Location.current] * len(types))
     with ir.InsertionPoint(block):
-        linalg.yield_([body(list(block.arguments))])
-    return generic.results[0]
+        linalg.yield_(body(list(block.arguments)))
+    return list(generic.results)
 
 
 def build_elementwise(reads: Sequence[Read], init: ir.Value, body: Body) -> ir.Value:
     """Build the generic whose loops are the dimensions of its result."""
     rank = ir.RankedTensorType(init.type).rank
     return build_generic(reads, (init, ir.AffineMap.get_identity(rank)), ["parallel"] * rank, body)
+
+
+def build_elementwise_results(
+    reads: Sequence[Read], inits: Sequence[ir.Value], body: Callable[[list[ir.Value]], Sequence[ir.Value]]
+) -> list[ir.Value]:
+    """Build the generic of several results of one shape, for each of which `body` builds an element."""
+    rank = ir.RankedTensorType(inits[0].type).rank
+    identity = ir.AffineMap.get_identity(rank)
+    return _build_results(reads, [(init, identity) for init in inits], ["parallel"] * rank, body)
 
 
 def build_sum(parts: Sequence[ir.Value]) -> ir.Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir, tensor
@@ -12,9 +13,10 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.selected_pixels import match_resized_pixels
+from iree.winograd.passes.match.selected_pixels import PixelTap, match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
+from iree.winograd.passes.rewrite.merged_elementwise import build_together
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -31,8 +33,9 @@ class SelectPixels:
     Resizing of images whose sizes are known only at run time reads rows, and then columns, at positions that
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
-    channels-last images of f32. Where these are concatenated for convolutions it writes to their place. On
-    GPUs what is linear is left: IREE computes positions and weights in kernels of their own.
+    channels-last images of f32. Where these are concatenated for convolutions it writes to their place. The
+    positions and weights of a dimension are made one operation, since IREE computes each in a dispatch. On
+    GPUs what is linear is left: these dispatches take longer there than blending.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -69,6 +72,8 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
     if backend.misfit(selection) is not None:
         # All of it is left, what it blends as well.
         return resized.operations
+    with operation.location, ir.InsertionPoint(operation):
+        selection = replace(selection, taps=tuple(map(_computed_together, by_dimension)))
     concatenation = _concatenation(result)
     if concatenation is None:
         with operation.location, ir.InsertionPoint(operation):
@@ -76,6 +81,15 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
     else:
         _select_in_place(selection, concatenation, lowering)
     return resized.operations
+
+
+def _computed_together(taps: Sequence[PixelTap]) -> tuple[PixelTap, ...]:
+    """The same taps of a dimension, whose positions and weights one operation computes."""
+    tables = [table for tap in taps for table in (tap.positions, tap.weights) if table is not None]
+    if len(tables) < 2:
+        return tuple(taps)
+    computed = iter(build_together(tables))
+    return tuple(PixelTap(next(computed), None if tap.weights is None else next(computed)) for tap in taps)
 
 
 def _concatenation(result: ir.Value) -> ir.Operation | None:

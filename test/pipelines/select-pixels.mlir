@@ -65,6 +65,85 @@ func.func @concatenated(%x: tensor<1x?x8x8xf32>, %rows: tensor<?xi64>, %y: tenso
   return %p : tensor<1x?x10x24xf32>
 }
 
+// Positions and weights of a dimension are computed together: IREE would have a dispatch for each.
+// CHECK-LABEL: func.func @blended
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x8xf32>
+// CHECK: %[[TABLES:.*]]:4 = linalg.generic {{.*}} outs({{.*}} : tensor<?xi64>, tensor<?xf32>, tensor<?xi64>, tensor<?xf32>)
+// CHECK: linalg.index 0
+// CHECK: linalg.yield %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : i64, f32, i64, f32
+// CHECK: flow.dispatch @winograd_blendedxallx8{{.*}}(%[[X]], %[[TABLES]]#0, %[[TABLES]]#1, %[[TABLES]]#2, %[[TABLES]]#3,
+func.func @blended(%x: tensor<1x?x8x8xf32>, %h: index, %last: i64) -> tensor<1x?x8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %one = arith.constant 1 : i64
+  %full = arith.constant 1.0 : f32
+  %half = arith.constant 0.5 : f32
+  %i = tensor.empty(%h) : tensor<?xi64>
+  %w = tensor.empty(%h) : tensor<?xf32>
+  %e = tensor.empty(%h) : tensor<1x?x8x8xf32>
+  %places = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%w : tensor<?xf32>) {
+  ^bb0(%out: f32):
+    %n = linalg.index 0 : index
+    %m = arith.index_cast %n : index to i64
+    %f = arith.sitofp %m : i64 to f32
+    %p = arith.mulf %f, %half : f32
+    linalg.yield %p : f32
+  } -> tensor<?xf32>
+  %first = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%places : tensor<?xf32>) outs(%i : tensor<?xi64>) {
+  ^bb0(%in: f32, %out: i64):
+    %p = arith.fptosi %in : f32 to i64
+    linalg.yield %p : i64
+  } -> tensor<?xi64>
+  %second = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%first : tensor<?xi64>) outs(%i : tensor<?xi64>) {
+  ^bb0(%in: i64, %out: i64):
+    %p = arith.addi %in, %one : i64
+    %q = arith.minsi %p, %last : i64
+    linalg.yield %q : i64
+  } -> tensor<?xi64>
+  %upper = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%places, %first : tensor<?xf32>, tensor<?xi64>) outs(%w : tensor<?xf32>) {
+  ^bb0(%in: f32, %position: i64, %out: f32):
+    %f = arith.sitofp %position : i64 to f32
+    %d = arith.subf %in, %f : f32
+    linalg.yield %d : f32
+  } -> tensor<?xf32>
+  %lower = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%upper : tensor<?xf32>) outs(%w : tensor<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %d = arith.subf %full, %in : f32
+    linalg.yield %d : f32
+  } -> tensor<?xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%first : tensor<?xi64>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %p = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %p, %j, %c] : tensor<1x?x8x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x8x8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%second : tensor<?xi64>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %p = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %p, %j, %c] : tensor<1x?x8x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x8x8xf32>
+  %aw = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%a, %lower : tensor<1x?x8x8xf32>, tensor<?xf32>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: f32, %weight: f32, %out: f32):
+    %p = arith.mulf %in, %weight : f32
+    linalg.yield %p : f32
+  } -> tensor<1x?x8x8xf32>
+  %bw = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%b, %upper : tensor<1x?x8x8xf32>, tensor<?xf32>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: f32, %weight: f32, %out: f32):
+    %p = arith.mulf %in, %weight : f32
+    linalg.yield %p : f32
+  } -> tensor<1x?x8x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%aw, %bw : tensor<1x?x8x8xf32>, tensor<1x?x8x8xf32>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%one_part: f32, %other: f32, %out: f32):
+    %s = arith.addf %one_part, %other : f32
+    linalg.yield %s : f32
+  } -> tensor<1x?x8x8xf32>
+  return %r : tensor<1x?x8x8xf32>
+}
+
 // Of an image with channels first the last dimension is no channel.
 // CHECK-LABEL: func.func @channels_first
 // CHECK-NOT: flow.dispatch
