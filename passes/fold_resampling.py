@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.blends import OBSERVED, Blends
+from iree.winograd.passes.match.blends import MAX_TAPS, OBSERVED, Blends
 from iree.winograd.passes.match.conversions import rounding_type
 from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.resampling import Resampling, as_one, match_resampling
+from iree.winograd.passes.match.selected_pixels import is_read_by
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-resampling"
@@ -30,7 +32,8 @@ class FoldResampling:
     dimension, becomes one operation that looks both up by its loop indices: images that are resized by the
     nearest element, linearly or by cubic polynomials, in any convention on corners, reversed, or have
     constant channels selected. Results differ from those of the program by the rounding of a product per
-    element read. The nearest of numbers of half precision are such, and aren't rounded to it again.
+    element read, and of the polynomials. Where rows are blended and then columns, as in models of ONNX, one
+    operation does both. The nearest of numbers of half precision are such, and aren't rounded to it again.
 
         %j = linalg.generic { linalg.index 0; arith.sitofp; arith.mulf %scale; arith.fptosi } : tensor<64xi64>
         %a = linalg.generic ins(%i, %j) { tensor.extract %x[0, %c, %i, %j] } : tensor<1x8x32x64xf32>
@@ -92,6 +95,8 @@ def _fold(operation: ir.Operation, match: Resampling | NoMatch) -> None:
     if isinstance(match, NoMatch):
         remark_left(PASS_NAME, match)
         return
+    if _fold_into_reader(operation, match):
+        return
     with operation.location, ir.InsertionPoint(operation):
         result = resampled(match.source, match.axes)
     rounding = only_user(operation.results[0])
@@ -102,3 +107,26 @@ def _fold(operation: ir.Operation, match: Resampling | NoMatch) -> None:
         return
     operation.results[0].replace_all_uses_with(result)
     erase_if_unused([operation])
+
+
+def _fold_into_reader(operation: ir.Operation, match: Resampling) -> bool:
+    """Have what alone reads the result, and blends it along other dimensions, blend the source along all."""
+    result = operation.results[0]
+    # Elements are read in its body.
+    readers = {use.owner.operation.parent.operation for use in result.uses}
+    if len(readers) != 1 or not is_read_by(result, list(readers)):
+        return False
+    (reader,) = readers
+    second = match_resampling(reader)
+    both = as_one(match, second) if isinstance(second, Resampling) and second.source == result else None
+    # Where elements are selected or repeated there are loops that are best by themselves.
+    if both is None or any(axis.taps == 1 for axis in both.axes.values()):
+        return False
+    if prod(axis.taps for axis in both.axes.values()) > MAX_TAPS:
+        return False
+    with reader.location, ir.InsertionPoint(reader):
+        at_once = resampled(both.source, both.axes)
+    reader.results[0].replace_all_uses_with(at_once)
+    erase_if_unused([reader])
+    erase_if_unused([operation])
+    return True

@@ -30,7 +30,7 @@ MAX_POSITIONS = 1 << 22
 """Positions in an image up to which what is computed for each of them is evaluated."""
 MAX_WEIGHTS = 4 * MAX_POSITIONS
 """Weights of all taps at all positions up to which they are added up: 128 MiB of them."""
-_MAX_TAPS = 16
+MAX_TAPS = 16
 """The taps of bicubic interpolation."""
 _MOVES = ("tensor.collapse_shape", "tensor.concat", "tensor.expand_shape", "tensor.extract_slice")
 """Operations that write elements of their operands elsewhere."""
@@ -201,7 +201,7 @@ def _sum(left: Blend, right: Blend | None) -> Blend | None:
     for tap in right.taps:
         same = taps.get(tap.key)
         taps[tap.key] = tap if same is None else Tap(tap.indices, same.weight + tap.weight)
-    is_small = len(taps) <= _MAX_TAPS and sum(tap.weight.size for tap in taps.values()) <= MAX_WEIGHTS
+    is_small = len(taps) <= MAX_TAPS and sum(tap.weight.size for tap in taps.values()) <= MAX_WEIGHTS
     return Blend(left.source, tuple(taps.values())) if is_small else None
 
 

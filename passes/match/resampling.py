@@ -16,6 +16,11 @@ Array = npt.NDArray[Any]
 
 # A weight is rounded to f32 by the program, and the sum of a dimension's holds at most four of them.
 _WEIGHT_ERROR = 8 * 2.0**-24
+_LINEAR_TAPS = 2
+# Those of cubic interpolation are polynomials, which the program evaluates in f32. By Horner's method, with
+# coefficients of at most 8, those of the outer two elements err by up to 48 units, those of the inner by 9,
+# and all by what their arguments were rounded by: 128 for the sum of a dimension's, and twice that for two.
+_CUBIC_WEIGHT_ERROR = 256 * 2.0**-24
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,13 @@ class Resampling:
         """Whether pixels of a channels-last image are repeated as a whole, and that is all."""
         innermost = ir.RankedTensorType(self.source.type).rank - 1
         return self.repetitions is not None and innermost not in self.axes
+
+
+def as_one(first: Resampling, second: Resampling) -> Resampling | None:
+    """`second`, of the result of `first`, and that at once; None where both resample a dimension."""
+    if set(first.axes) & set(second.axes):
+        return None
+    return Resampling(first.source, {**first.axes, **second.axes})
 
 
 def match_resampling(operation: ir.Operation, blends: Blends | None = None) -> Resampling | NoMatch | None:
@@ -138,22 +150,24 @@ def _weights_of_axes(blend: Blend, indices: list[list[Array]], shape: tuple[int,
         ]
         for tap in blend.taps
     ]
+    error = _WEIGHT_ERROR if max(map(len, indices)) <= _LINEAR_TAPS else _CUBIC_WEIGHT_ERROR
     weights: list[list[Array]] = []
     for dimension, choices in enumerate(indices):
         sums: list[Any] = [0.0] * len(choices)
         for tap, place in zip(blend.taps, places, strict=True):
             sums[place[dimension]] = sums[place[dimension]] + tap.weight
-        along = [_only_along(each, dimension) for each in sums]
+        along = [_only_along(each, dimension, error) for each in sums]
         known = [each for each in along if each is not None]
-        if len(known) < len(along) or not _is_within_error(sum(known) - np.float64(1)):
+        total = sum(known)
+        if len(known) < len(along) or not _is_within(error, total - np.float64(1)):
             return None
-        weights.append(known)
+        weights.append([each / total for each in known])
     by_place = {tuple(place): tap.weight for tap, place in zip(blend.taps, places, strict=True)}
     for place in np.ndindex(*map(len, indices)):
         product = np.ones((1,) * len(shape))
         for dimension, choice in enumerate(place):
             product = product * weights[dimension][choice]
-        if not _is_within_error(product - by_place.get(place, 0.0)):
+        if not _is_within(error, product - by_place.get(place, 0.0)):
             return None
     return [
         np.stack([np.broadcast_to(each.ravel(), size) for each in along])
@@ -161,14 +175,14 @@ def _weights_of_axes(blend: Blend, indices: list[list[Array]], shape: tuple[int,
     ]
 
 
-def _only_along(array: Array, dimension: int) -> Array | None:
+def _only_along(array: Array, dimension: int, error: float) -> Array | None:
     """`array` where only its index in `dimension` changes it, of size 1 in the others; else None."""
     first = array[tuple(slice(None if d == dimension else 1) for d in range(array.ndim))]
-    return first if _is_within_error(array - first) else None
+    return first if _is_within(error, array - first) else None
 
 
-def _is_within_error(differences: Array) -> bool:
-    return bool(np.abs(differences).max(initial=0) <= _WEIGHT_ERROR)
+def _is_within(error: float, differences: Array) -> bool:
+    return bool(np.abs(differences).max(initial=0) <= error)
 
 
 def _distinct(arrays: Sequence[Array]) -> Iterator[Array]:

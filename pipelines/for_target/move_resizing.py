@@ -26,7 +26,7 @@ from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.resampling import Resampling, as_one, match_resampling
 from iree.winograd.passes.match.selected_pixels import ResizedPixels, is_read_by, match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -198,9 +198,7 @@ def _resampling(operation: ir.Operation) -> Resampling | None:
     before = defining_operation(match.source)
     if before is None or not is_read_by(match.source, [operation]) or (inner := _resampling(before)) is None:
         return match
-    return (
-        match if set(inner.axes) & set(match.axes) else Resampling(inner.source, {**inner.axes, **match.axes})
-    )
+    return as_one(inner, match) or match
 
 
 def _source(resizing: Resampling | ResizedPixels) -> ir.Value:

@@ -370,6 +370,52 @@ func.func @twice(%x: tensor<1x4x5xf32>) -> tensor<1x8x10xf32> {
 
 // -----
 
+// Rows are blended, and then columns: both at once, where nothing else reads what is between.
+// CHECK-LABEL: @in_turn
+// CHECK-SAME: (%[[X:.*]]: tensor<1x2x2xf32>)
+// CHECK: %[[R:.*]] = linalg.generic
+// CHECK-COUNT-4: tensor.extract %[[X]][
+// CHECK-NOT: linalg.generic
+// CHECK: return %[[R]] : tensor<1x3x3xf32>
+#h = affine_map<(d0, d1, d2) -> (d1)>
+#w = affine_map<(d0, d1, d2) -> (d2)>
+#a = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
+func.func @in_turn(%x: tensor<1x2x2xf32>) -> tensor<1x3x3xf32> {
+  %first = arith.constant dense<[1.0, 0.5, 0.0]> : tensor<3xf32>
+  %second = arith.constant dense<[0.0, 0.5, 1.0]> : tensor<3xf32>
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %e = tensor.empty() : tensor<1x3x2xf32>
+  %f = tensor.empty() : tensor<1x3x3xf32>
+  %0 = linalg.generic {indexing_maps = [#h, #h, #a], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%first, %second : tensor<3xf32>, tensor<3xf32>) outs(%e : tensor<1x3x2xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %n = linalg.index 0 : index
+    %j = linalg.index 2 : index
+    %s = tensor.extract %x[%n, %zero, %j] : tensor<1x2x2xf32>
+    %t = tensor.extract %x[%n, %one, %j] : tensor<1x2x2xf32>
+    %u = arith.mulf %s, %p : f32
+    %v = arith.mulf %t, %q : f32
+    %r = arith.addf %u, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<1x3x2xf32>
+  %1 = linalg.generic {indexing_maps = [#w, #w, #a], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%first, %second : tensor<3xf32>, tensor<3xf32>) outs(%f : tensor<1x3x3xf32>) {
+  ^bb0(%p: f32, %q: f32, %o: f32):
+    %n = linalg.index 0 : index
+    %i = linalg.index 1 : index
+    %s = tensor.extract %0[%n, %i, %zero] : tensor<1x3x2xf32>
+    %t = tensor.extract %0[%n, %i, %one] : tensor<1x3x2xf32>
+    %u = arith.mulf %s, %p : f32
+    %v = arith.mulf %t, %q : f32
+    %r = arith.addf %u, %v : f32
+    linalg.yield %r : f32
+  } -> tensor<1x3x3xf32>
+  return %1 : tensor<1x3x3xf32>
+}
+
+// -----
+
 // Selected numbers of half precision are such: they aren't rounded again. Others are.
 // CHECK-LABEL: @selected_halves
 // CHECK: arith.truncf

@@ -11,7 +11,11 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers.torch_operators import resizing
+from iree.winograd.passes.fold_resampling import FoldResampling
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from torch.nn.functional import interpolate, max_pool2d
 from wide import wide
 
@@ -43,7 +47,7 @@ class Resizing(torch.nn.Module):
             "nearest, rows": relu_of(x, size=(18, 12), mode="nearest"),
             "nearest, other sizes": relu_of(x, size=(18, 30), mode="nearest"),
             "cubic": interpolate(x, size=(18, 24), mode="bicubic", align_corners=False),
-            "cubic, channels last": relu_of(x, size=(18, 24), mode="bicubic", align_corners=False),
+            "cubic, channels last": relu_of(x, scale_factor=3, mode="bicubic", align_corners=False),
             "selected": x.index_select(1, INDICES),
             "selected, channels last": torch.relu(x.index_select(1, INDICES)),
             "reversed": torch.relu(x.flip(3)),
@@ -84,6 +88,29 @@ def test_resizing_agrees_with_float64() -> None:
     assert len(results) == len(expected)
     for (name, exact), result in zip(expected.items(), results, strict=True):
         np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0, err_msg=name)
+
+
+class Cubic(torch.nn.Module):
+    """An image resized by cubic polynomials, whose weights aren't exact for this factor."""
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return interpolate(image, scale_factor=3.0, mode="bicubic")
+
+
+def test_cubic_interpolation_is_one_operation(tmp_path: Path) -> None:
+    image, path = torch.zeros(1, 8, *SOURCE), tmp_path / "cubic.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        torch.onnx.export(Cubic(), (image,), str(path), dynamo=False)
+    # ONNX's resizes rows, and then columns.
+    for model in (winograd.import_torch(Cubic(), image), winograd.import_onnx(path)):
+        with ir.Context() as context, ir.Location.unknown():
+            module = model.build(context).operation
+            FoldResampling().run(module)
+            (resized,) = (each for each in walk(module) if each.name == "linalg.generic")
+            match = match_resampling(resized)
+            assert isinstance(match, Resampling)
+            assert {dimension: axis.taps for dimension, axis in match.axes.items()} == {2: 4, 3: 4}
 
 
 class Mixing(torch.nn.Module):
