@@ -116,6 +116,16 @@ class SharedBytes:
         """
         return Operand(self._descriptor(offset, between_chunks, between_rows, 0), factors)
 
+    def swizzled_transposed_operand(self, offset: IndexLike, between_rows: int, factors: Number) -> Operand:
+        """Of a product's columns: 64 neighbours of each row of the reduction in a swizzled row.
+
+        Eight of these lie one after the other, and the next eight; the next 64 columns of all of them are
+        `between_rows` bytes on.
+        """
+        # As NVIDIA's CUTLASS has the strides of matrices that are major in M or N with swizzle.
+        distance = SWIZZLED_ROWS * SWIZZLED_ROW
+        return Operand(self._descriptor(offset, between_rows, distance, _SWIZZLE), factors)
+
     def transposed_operand(
         self, offset: IndexLike, between_chunks: int, between_steps: int, factors: Number
     ) -> Operand:
@@ -368,6 +378,17 @@ def settled_sums(sums: Sequence[ir.Value]) -> list[ir.Value]:
 def settled_pairs(pairs: Sequence[ir.Value]) -> list[ir.Value]:
     """The same pairs of `held_pair`, computed by here."""
     return _after("", pairs, "r")
+
+
+def computed_before_waiting(positive: ir.Value) -> None:
+    """Has what a number follows from be computed before products are waited for behind here.
+
+    It is none below zero. The assembler moves that wait up over all that doesn't need these products, and has
+    nothing run beside them then. It moves none over a store to memory, as there would be one below zero.
+    """
+    store = "setp.lt.f32 %below, $0, 0f00000000; mov.b32 %place, 0; @%below st.shared.f32 [%place], $0;"
+    store = f"{{ .reg .pred %below; .reg .b32 %place; {store} }}"
+    llvm.inline_asm(None, [positive], store, "f,~{memory}", has_side_effects=True)
 
 
 def _after(instruction: str, values: Sequence[ir.Value], register: str = "f") -> list[ir.Value]:

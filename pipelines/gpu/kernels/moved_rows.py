@@ -21,7 +21,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     thread_id,
 )
 from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES, SharedBytes, settled_sums
-from iree.winograd.pipelines.gpu.schedules.attention import Chunks
+from iree.winograd.pipelines.gpu.schedules.attention import SharedChunks
 
 from .batch_matmul import matrix_origin
 
@@ -44,7 +44,7 @@ class MovedRows:
     """Of rows that there are."""
     length: int
     """Chunks of a row."""
-    shared: Chunks
+    shared: SharedChunks
     threads: int
 
     @staticmethod
@@ -55,7 +55,7 @@ class MovedRows:
         head: Index,
         count: int,
         channels: int,
-        shared: Chunks,
+        shared: SharedChunks,
         threads: int,
     ) -> MovedRows:
         """Raises ValueError as `span` does."""
@@ -94,7 +94,7 @@ class MovedRows:
     def store(self, loaded: Sequence[ir.Value], memory: SharedBytes, to: IndexLike) -> None:
         """Leaves them in shared memory."""
         row, chunk = self._place
-        place = Index.of(to) + chunk * self.shared.distance + row * COPIED_BYTES
+        place = self.shared.place(row, chunk) + to
         moving, rows = self._together * self.length, self.shared.rows
         is_any = Condition(True) if moving == self.threads else thread_id().less_than(moving)
         for number in range(self.loads):

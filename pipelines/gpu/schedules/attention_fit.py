@@ -26,6 +26,8 @@ _MOVED = 1.5
 """What moving keys and values to shared memory takes, times what a warpgroup does with them."""
 _RESIDENT_THREADS = 512, 256
 """For which there are registers where a thread has few scores and results, or many."""
+_LONE_CHANNELS = 48
+"""Up to which a warpgroup has as many that moves all keys of a block by itself, through its registers."""
 _FEWEST_STAGES = 3
 """Of keys and values on sm_90a: one comes while warpgroups are at two others."""
 _ROWS = (32, 16)
@@ -104,6 +106,8 @@ def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[Warpgro
 
     def scheduled(warpgroups: int) -> WarpgroupAttentionSchedule:
         resident = max(1, threads // (warpgroups * WARPGROUP_THREADS))
+        if has_few_results and has_few and warpgroups == 1 and channels > _LONE_CHANNELS:
+            resident -= 1
         schedule = WarpgroupAttentionSchedule(warpgroups, keys, resident)
         has_memory = resident * schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
         # Four are to stay close to each other.

@@ -9,13 +9,18 @@ from pathlib import Path
 
 from iree.winograd.compiling.assembler import installed_assembler
 
+CODE = "kernels.cubin"
+
 
 def spilled_bytes(folder: Path, architecture: str) -> Mapping[str, int]:
-    """Of each kernel, the text of which the compiler wrote to `folder`, the bytes of its stack."""
+    """Of each kernel, the text of which the compiler wrote to `folder`, the bytes of its stack.
+
+    Leaves machine code in `CODE`.
+    """
     assembler = installed_assembler()
     assert assembler is not None
     (text,) = folder.glob("*.ptx")
-    command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / "kernels.cubin")]
+    command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / CODE)]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert "serialized" not in told, "warpgroups wait for each of their products"
     found = re.findall(r"properties for (\w+)\n +(\d+) bytes stack frame", told)

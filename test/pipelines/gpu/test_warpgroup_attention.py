@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,10 @@ import torch
 from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu.schedules import attention_fit
+from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
+from machine_code import opcodes
 from ptx_interpreter import Kernel
-from ptxas import spilled_bytes
+from ptxas import CODE, spilled_bytes
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -99,6 +102,62 @@ def test_attention_agrees_with_float64(
     run(text, name, [*map(bits, inputs), bits(result)], rows, 2)
     expected, bound = bound_of(*(each.double().numpy() for each in inputs), TYPES[type_])
     assert (np.abs(result.double().numpy() - expected) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    ("case", "schedule"),
+    [
+        ((70, 150, 24, 40), WarpgroupAttentionSchedule(1, block_keys=64, stages=3, copies=True)),
+        *wide_combinations(
+            [
+                ((130, 77, 40, 40), WarpgroupAttentionSchedule(4, block_keys=64, stages=3, copies=True)),
+                ((200, 300, 128, 128), WarpgroupAttentionSchedule(2, block_keys=128, stages=3, copies=True)),
+                ((130, 256, 80, 72), WarpgroupAttentionSchedule(2, block_keys=128, stages=2, copies=True)),
+            ]
+        ),
+    ],
+)
+def test_a_warpgroup_that_copies(
+    case: tuple[int, int, int, int],
+    schedule: WarpgroupAttentionSchedule,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Swizzled rows of one or two times 64 channels, with queries and keys behind the last ones."""
+    monkeypatch.setattr(attention_fit, "_of_warpgroups", lambda *_: [schedule])
+    rows, columns, reduction, width = case
+    torch.manual_seed(0)
+    inputs = [
+        torch.randn(1, 1, count, channels).half()
+        for count, channels in ((rows, reduction), (columns, reduction), (columns, width))
+    ]
+    text, name = compiled_kernel(HalfBetween(), inputs, tmp_path)
+    assert "cp.async" in text
+    kernel, result = Kernel.parsed(text, name), torch.full((1, 1, rows, width), torch.nan).half()
+    blocks = -(-rows // schedule.queries)
+    kernel.run([*map(bits, inputs), bits(result)], ((block, 0) for block in range(blocks)))
+    expected, bound = bound_of(*(each.double().numpy() for each in inputs), TYPES[torch.float16])
+    assert (np.abs(result.double().numpy() - expected) <= bound).all()
+
+
+ORDERING, EXPONENTIAL = 0x9C5, 0x308
+"""`WARPGROUP.ARRIVE`, which begins products, and `DEPBAR`, which waits for them, and `MUFU` of sm_90."""
+
+
+@pytest.mark.parametrize("channels", [40, *wide([80, 128])])
+def test_exponentials_run_beside_products(channels: int, tmp_path: Path) -> None:
+    """An assembler might wait for products with values first."""
+    inputs = [torch.zeros(1, 8, 1024, channels, dtype=torch.float16) for _ in range(3)]
+    compiled_kernel(HalfBetween(), inputs, tmp_path)
+    spilled_bytes(tmp_path, ARCHITECTURE)
+    (code,) = opcodes((tmp_path / CODE).read_bytes())
+    orders = [i for i, each in enumerate(code) if each == ORDERING]
+    counts = [code[begin:end].count(EXPONENTIAL) for begin, end in pairwise(orders)]
+    # Of the first block when its scores are there, of others before products with values are.
+    scored, weighed = 1, 3
+    assert len(counts) == 6
+    assert counts[scored] == counts[weighed] > 32
+    assert sum(counts) == counts[scored] + counts[weighed]
 
 
 def test_masked_attention_in_half(tmp_path: Path) -> None:

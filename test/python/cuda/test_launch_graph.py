@@ -2,7 +2,6 @@
 
 import ctypes
 import gc
-import struct
 from collections.abc import Sequence
 
 import iree.winograd as winograd
@@ -25,6 +24,7 @@ from iree.winograd.pipelines.problems.launches import (
     Place,
 )
 from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
+from machine_code import opcodes
 
 from .host_driver import HostDriver
 
@@ -292,27 +292,6 @@ WAIT = 0x82E
 """`ACQBULK` of sm_90, as `nvdisasm -hex` has it."""
 MEMORY_ACCESSES = frozenset({0x980, 0x981, 0x985, 0x986, 0x3BA, 0xFAE})
 """`LD`, `LDG`, `ST`, `STG`, `UBLKCP` and `LDGSTS`."""
-
-
-def opcodes(image: bytes) -> list[list[int]]:
-    """Of each kernel of machine code those of its instructions, 16 bytes each; nothing of text."""
-    if image[:4] != b"\x7fELF":
-        return []
-    (table,), (size, count, names) = (
-        struct.unpack_from("<Q", image, 0x28),
-        struct.unpack_from("<3H", image, 0x3A),
-    )
-    sections = [struct.unpack_from("<2I4Q", image, table + size * number) for number in range(count)]
-    of_names = sections[names][4]
-    kernels_of_image = (
-        image[begin : begin + length]
-        for name, _, _, _, begin, length in sections
-        if image.startswith(b".text.", of_names + name)
-    )
-    return [
-        [instruction & 0xFFF for instruction, _ in struct.iter_unpack("<2Q", code)]
-        for code in kernels_of_image
-    ]
 
 
 def test_only_what_names_memory_that_moved_is_told(host: HostDriver, binaries: Sequence[bytes]) -> None:
