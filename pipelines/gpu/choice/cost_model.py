@@ -98,17 +98,18 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     row_blocks = ceil_div(batch_tiles, schedule.block_rows)
     rows = row_blocks * schedule.block_rows
     gemms = packing.products
-    workgroups = row_blocks * columns // schedule.block_columns * gemms * parts
-    most = ceil_div(workgroups, machine.multiprocessors)
+    blocks = row_blocks * columns // schedule.block_columns
+    most = ceil_div(blocks * packing.slots, machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / full_threads(machine)))
     rate = product_rate(schedule, machine) * occupancy
-    operations = 2 * schedule.block_rows * schedule.block_columns * packing.part_reduction
-    computed = most * operations * machine.multiprocessors / rate
+    most_reduction = _most_reduction(packing, blocks, machine)
+    operations = 2 * schedule.block_rows * schedule.block_columns * most_reduction
+    computed = operations * machine.multiprocessors / rate
     image, result = batch * shape.image_bytes, batch * shape.result_bytes
     filters = operand_bytes * gemms * reduction * columns
     is_direct = shape.transform_size == 1
     tiles = image if packing.reads_image else operand_bytes * gemms * rows * reduction
-    sums = types.accumulator_bytes * gemms * parts * rows * columns
+    sums = types.accumulator_bytes * packing.slots * rows * columns
     gathered = 0 if packing.image_by_quads else gemms * rows * packing.reduction
     stages = {}
     if not packing.reads_image:
@@ -121,7 +122,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     written = result if is_direct and parts == 1 else sums
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (
-        PRODUCT_LATENCY + _staged_seconds(packing, most, hypot(computed, moved))
+        PRODUCT_LATENCY + _staged_seconds(packing, most, most_reduction, hypot(computed, moved))
         if on_matrix_units or packing.reads_image
         else max(PRODUCT_LATENCY + computed, moved)
     )
@@ -136,26 +137,43 @@ def with_output_seconds(
     if shape.transform_size > 1 or parts > 1:
         tiles = shape.images * prod(shape.tiles_per_image)
         sums = shape.element_types.accumulator_bytes * tiles * shape.output_channels
-        read = sums * shape.transform_size * parts
-        latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * shape.transform_size * parts
+        loaded = packing.slots // shape.groups
+        read = sums * loaded
+        latency = OUTPUT_LATENCY + OUTPUT_ELEMENT_LATENCY * loaded
         efficiency = 1.0 if read <= machine.cache_size else OUTPUT_EFFICIENCY
         result = shape.images * shape.result_bytes
         stages["output"] = latency + moved_seconds(result, read, machine) / efficiency
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 
 
-def _staged_seconds(packing: ProductPacking, most: int, multiplied: float) -> float:
+def _most_reduction(packing: ProductPacking, blocks: int, machine: GpuMachine) -> int:
+    """Positions of the reduction of all blocks of the fullest multiprocessor, of so many of each product.
+
+    They take blocks in turns, first whole ones, then those in parts.
+    """
+    multiprocessors, whole = machine.multiprocessors, blocks * packing.whole_products
+    parts = blocks * packing.slots - whole
+    rounds, first = divmod(whole, multiprocessors)
+    most = rounds * packing.padded_reduction + ceil_div(parts, multiprocessors) * packing.part_reduction
+    if first == 0:
+        return most
+    behind = ceil_div(max(0, parts - (multiprocessors - first)), multiprocessors)
+    return max(most, (rounds + 1) * packing.padded_reduction + behind * packing.part_reduction)
+
+
+def _staged_seconds(packing: ProductPacking, most: int, reduction: int, multiplied: float) -> float:
     """Seconds of products that take `multiplied` where stages are there, and wait for these.
 
-    The fullest multiprocessor has `most` workgroups.
+    The fullest multiprocessor has `most` workgroups, or one that has so many positions of the reduction.
     """
     schedule = packing.schedule
     latency = STAGE_LATENCIES.get(type(schedule))
     if latency is None or not isinstance(schedule, StagedSchedule):
         return multiplied
-    stages = packing.part_reduction // schedule.block_reduction
-    rounds = ceil_div(most, schedule.resident_workgroups)
-    return latency + max(multiplied, rounds * stages * latency / schedule.stages)
+    if packing.whole_products == 0:
+        reduction = ceil_div(most, schedule.resident_workgroups) * packing.part_reduction
+    stages = reduction // schedule.block_reduction
+    return latency + max(multiplied, stages * latency / schedule.stages)
 
 
 def _finds_scales(packing: ProductPacking) -> bool:

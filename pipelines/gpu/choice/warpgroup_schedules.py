@@ -62,6 +62,9 @@ are few of them."""
 WARPGROUP_PARTS = (2, 3, 4, 5, 6, 8, 11)
 """Of the reduction, for these."""
 
+EVENING_PARTS = (2, 3, 4, 5, 8)
+"""Of the last products alone: sums are few, and stages begin while those of the block before are stored."""
+
 
 def warpgroup_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
     """Those whose operands a kernel before them packs, of split and of rounded numbers."""
@@ -100,3 +103,22 @@ def _walking(
     for count in parts:
         if packing.stages >= PART_STAGES * count and blocks * count <= 2 * walking:
             yield replace(schedule, reduction_parts=count)
+    yield from _evening_out(schedule, packing, blocks // packing.products, machine)
+
+
+def _evening_out(
+    schedule: WarpgroupSchedule, packing: SplitPacking, blocks: int, machine: GpuMachine
+) -> Iterator[WarpgroupSchedule]:
+    """The last products, of so many blocks each, in parts, where all of them don't fill a last round.
+
+    A multiprocessor has one workgroup, which walks over whole blocks first.
+    """
+    multiprocessors, together = machine.multiprocessors, schedule.summed_stages
+    rounds, rest = divmod(blocks * packing.products, multiprocessors)
+    if schedule.resident_workgroups > 1 or rounds == 0 or rest == 0 or packing.shape.groups > 1:
+        return
+    divided = ceil_div(rest, blocks)
+    for count in EVENING_PARTS:
+        stages, remaining = divmod(packing.stages, count)
+        if remaining == 0 and stages % together == 0 and divided < packing.products:
+            yield replace(schedule, reduction_parts=count, divided_products=divided)

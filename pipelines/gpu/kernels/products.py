@@ -23,7 +23,7 @@ from .transforms import OperandKernel
 
 @dataclass(frozen=True)
 class Block:
-    """What one workgroup computes: a block of tiles and of columns of one product, over one part of it."""
+    """What one workgroup computes: a block of tiles and of columns of one product, or over one part of it."""
 
     row_block: Index
     first_column: Index
@@ -205,8 +205,7 @@ class BlockedProductKernel:
         if walking is not None:
             return (self._block_count(sizes).minimum(walking),)
         packing = self.product.packing
-        products = Index(packing.products * packing.schedule.reduction_parts)
-        return packing.row_blocks(sizes), self._column_blocks, products
+        return packing.row_blocks(sizes), self._column_blocks, Index(packing.slots)
 
     @property
     def _column_blocks(self) -> Index:
@@ -215,8 +214,7 @@ class BlockedProductKernel:
 
     def _block_count(self, sizes: Sizes) -> Index:
         packing = self.product.packing
-        products = packing.products * packing.schedule.reduction_parts
-        return packing.row_blocks(sizes) * self._column_blocks * products
+        return packing.row_blocks(sizes) * self._column_blocks * packing.slots
 
     def _blocks(self, work: Work) -> Blocks:
         walking = self.product.walking_workgroups
@@ -232,12 +230,13 @@ class BlockedProductKernel:
         return Blocks(place, work.workgroup[0], self._block_count(work.sizes), walking)
 
     def _place(self, workgroup: tuple[Index, ...]) -> Block:
-        packing, parts = self.product.packing, self.product.packing.schedule.reduction_parts
+        packing = self.product.packing
         first_column = workgroup[1] * packing.schedule.block_columns
         if packing.padded_filters == packing.schedule.block_columns:
             first_column = Index(0)
-        product = workgroup[2] // parts if packing.products > 1 else Index(0)
-        part = workgroup[2] % parts if parts > 1 else Index(0)
+        product, part = packing.of_slot(workgroup[2])
+        if packing.products == 1:
+            product = Index(0)
         return Block(workgroup[0], first_column, product, part)
 
 
@@ -258,10 +257,8 @@ class ProductKernel(BlockedProductKernel):
         """Emits the kernel that leaves its products packed."""
 
         def storing(block: Block) -> Results:
-            numbered = block.product * self.product.packing.schedule.reduction_parts + block.part
-            return _PackedResults(
-                products, products.offset([block.row_block, numbered, 0, block.first_column])
-            )
+            slot = self.product.packing.slot(block.product, block.part)
+            return _PackedResults(products, products.offset([block.row_block, slot, 0, block.first_column]))
 
         self.product.emit(self._blocks(work), work.sizes, left, filters, storing)
 

@@ -249,11 +249,20 @@ class OutputTransformKernel:
         group, first = quad // packing.filter_quads, quad % packing.filter_quads * QUAD
         channel = group * packing.group_outputs + first
         block_rows, parts = packing.schedule.block_rows, packing.schedule.reduction_parts
-        origin = products.offset([number // block_rows, group * parts, number % block_rows, first])
-        stride = shape.groups * parts * products.stride(1)
+        whole = packing.whole_products // shape.groups
+
+        def place(slot: Index) -> Index:
+            return products.offset([number // block_rows, slot, number % block_rows, first])
+
+        origin_of_whole = place(group) if whole else None
+        origin = place(group * parts + whole * shape.groups)
+        stride = shape.groups * products.stride(1)
 
         def load(element: Position) -> ir.Value:
-            product = origin + flattened(element, shape.decomposition.alpha) * stride
+            number = flattened(element, shape.decomposition.alpha)
+            if origin_of_whole is not None and number.known is not None and number.known < whole:
+                return products.load(origin_of_whole + number * stride)
+            product = origin + (number - whole) * (stride * parts)
             summands = (products.load(product + part * products.stride(1)) for part in range(parts))
             return reduce(arith.addf, summands)
 

@@ -186,6 +186,12 @@ class _Workgroup:
 
         self._walk_stages(blocks, begin)
 
+    def _stages_of(self, block: Block, of_part: int, of_all: int) -> Index:
+        """What a block of a product has, which is whole or in parts."""
+        if self._packing.whole_products == 0:
+            return Index(of_part)
+        return select_index(block.product.less_than(self._packing.whole_products), of_all, of_part)
+
     def _columns(self, block: Block) -> Index:
         """The address of the first stage of a block's filters."""
         stage = self._packing.filter_stage(block.first_column, block.product)
@@ -199,8 +205,11 @@ class _Workgroup:
         """Has the stages of all blocks copied, each to a place as soon as that is empty."""
 
         def walk(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
-            copy, stages = begin(block), self._packing.part_stages
-            first = block.part * stages
+            copy, stages = (
+                begin(block),
+                self._stages_of(block, self._packing.part_stages, self._packing.stages),
+            )
+            first = block.part * self._packing.part_stages
 
             def copy_stage(stage: Index, position: list[ir.Value]) -> Sequence[ir.Value]:
                 place, parity = map(Index, position)
@@ -245,7 +254,8 @@ class _Workgroup:
             blocks_of_stages, rest = divmod(self._packing.part_stages, together)
             values = [*zero.values, *position, Index(0).value]
             if blocks_of_stages:
-                values = loop_carried(blocks_of_stages, 1, values, multiply_block, "stages")
+                count = self._stages_of(block, blocks_of_stages, self._packing.stages // together)
+                values = loop_carried(count, 1, values, multiply_block, "stages")
             if rest:
                 values = multiply_stages(Index(blocks_of_stages * together), rest, values)
             *final, place, parity, last = values

@@ -4,7 +4,8 @@ With `b` a block of tiles, `a` a product, `r` its reduction dimension and `k` an
 
     transformed input  [b, a*g + group, tile within b, r]           r padded to whole blocks of all parts
     filters            [a*g + group, r, k]                          r alike, k padded to whole blocks
-    products           [b, a*g + group, part, tile within b, k]     of each part of the reduction
+    products           [b, slot, tile within b, k]                  a slot for each part of the reduction, of
+                                                                    each a*g + group
 
 `r` numbers views, then the channels of a group, these in quads.
 """
@@ -18,7 +19,7 @@ import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
@@ -108,10 +109,34 @@ class ProductPacking(ConvolutionPacking, ABC):
     def pack_filters(self, transformed: Array) -> Array:
         """The transformed filters [A*g, V*C/g, K/g] in the packed layout."""
 
+    @property
+    def whole_products(self) -> int:
+        """The first products, whose reduction isn't in parts."""
+        return 0
+
+    @property
+    def slots(self) -> int:
+        """What a product or a part of one has each."""
+        return self.whole_products + (self.products - self.whole_products) * self.schedule.reduction_parts
+
+    def slot(self, product: Index, part: Index) -> Index:
+        whole, parts = self.whole_products, self.schedule.reduction_parts
+        divided = product * parts + part - whole * (parts - 1)
+        return select_index(product.less_than(whole), product, divided) if whole else divided
+
+    def of_slot(self, slot: Index) -> tuple[Index, Index]:
+        """The product of a slot, and the part of it."""
+        whole, parts = self.whole_products, self.schedule.reduction_parts
+        if whole == 0:
+            return slot // parts, slot % parts
+        divided, is_whole = (slot - whole).maximum(0), slot.less_than(whole)
+        return select_index(is_whole, slot, divided // parts + whole), select_index(
+            is_whole, 0, divided % parts
+        )
+
     def product_extents(self) -> tuple[int, ...]:
         """The products of one block of tiles."""
-        parts = self.schedule.reduction_parts
-        return (self.products * parts, self.schedule.block_rows, self.padded_filters)
+        return (self.slots, self.schedule.block_rows, self.padded_filters)
 
     def by_quads(self, transformed: Array) -> Array:
         """The transformed filters [A*g, V*C/g, K/g] as [A*g, r, k], both padded with zeros."""

@@ -72,8 +72,13 @@ class SplitPacking(ProductPacking):
 
     @property
     def part_stages(self) -> int:
-        """Those that a workgroup multiplies."""
+        """Those of a part."""
         return self.stages // self.schedule.reduction_parts
+
+    @property
+    def whole_products(self) -> int:
+        divided = self.schedule.divided_products
+        return 0 if divided is None else self.products - divided * self.shape.groups
 
     @property
     def column_blocks(self) -> int:

@@ -100,6 +100,11 @@ class MatrixSchedule(ProductSchedule, ABC):
         """One workgroup sums all of the reduction."""
         return 1
 
+    @property
+    def divided_products(self) -> int | None:
+        """The last products of a tile whose reduction is in parts; None for all."""
+        return None
+
 
 @dataclass(frozen=True)
 class StagedSchedule(MatrixSchedule, ABC):

@@ -37,7 +37,8 @@ class WarpgroupSchedule(StagedSchedule):
     images. With `walking_workgroups` at most so many walk over all blocks, and the copies of the next one
     begin before the last one is stored. For more than 128 sums of a thread, those that multiply take
     registers of the others, which only whole warpgroups can give: what is missing of four warps idles. With
-    several `reduction_parts` as many workgroups each sum a part of the reduction dimension.
+    several `reduction_parts` as many workgroups each sum a part of the reduction dimension: of all products
+    of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, and for more
@@ -49,6 +50,7 @@ class WarpgroupSchedule(StagedSchedule):
     walking_workgroups: int | None = None
     copying_warps: int = 1
     reduction_parts: int = 1
+    divided_products: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

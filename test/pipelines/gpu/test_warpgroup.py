@@ -39,6 +39,11 @@ LARGE = WarpgroupSchedule(128, 128, stages=6, summed_block=64, walking_workgroup
 WINOGRAD = ScheduledProgram(
     (14, 14), 160, 64, (3, 3), (2, 2), (3, 3), batch=4, low=(1, 1), high=(1, 1), schedule=SMALL
 )
+EVENED_OUT = replace(
+    WINOGRAD,
+    channels=256,
+    schedule=replace(SMALL, summed_block=64, walking_workgroups=396, reduction_parts=4, divided_products=3),
+)
 PROGRAMS = [
     replace(WINOGRAD, schedule=replace(SMALL, walking_workgroups=396)),
     replace(WINOGRAD, schedule=replace(SMALL, summed_block=64)),
@@ -49,6 +54,7 @@ PROGRAMS = [
     replace(WINOGRAD, schedule=WarpgroupSchedule(128, 256, stages=4, products=1, walking_workgroups=132)),
     replace(WINOGRAD, schedule=LARGE),
     replace(WINOGRAD, schedule=replace(SMALL, summed_block=64, walking_workgroups=396, reduction_parts=2)),
+    EVENED_OUT,
 ]
 POINTWISE = replace(
     WINOGRAD, channels=112, outputs=112, kernel=(1, 1), m=(1, 1), p=(1, 1), low=None, high=None
