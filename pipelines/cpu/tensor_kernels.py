@@ -209,8 +209,12 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
 
     image, like, destination = operation.image, operation.like, operation.destination
     selection = Selection(operation.is_weighted, image.type.shape[-1])
-    kernel = SelectionKernel(selection, target, 0 if destination is None else destination.first)
+    first = 0 if destination is None else destination.first
+    kernel = SelectionKernel(selection, target, first, operation.makes_first)
     sizes = _shape_like(image, like if destination is None else destination.whole)
+    if operation.makes_first:
+        batch, *size, channels = sizes
+        sizes = (batch, channels, *size)
     extents, (read, written) = _image_sizes(image, like)
     tables = [
         (dimension, table)

@@ -142,6 +142,8 @@ def _misfit_of_windows(operation: WindowSums) -> Reason | None:
 
 
 def _misfit_of_selection(operation: PixelSelection) -> Reason | None:
+    if operation.makes_first:
+        return "a kernel writes quads of channels"
     if ir.RankedTensorType(operation.like.type).has_static_shape:
         return "what is selected of images of known sizes is resampled"
     if any(tap.weights is not None for taps in operation.taps for tap in taps):

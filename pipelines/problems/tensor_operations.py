@@ -93,6 +93,8 @@ class PixelSelection:
     """A tensor of the sizes that the selected ones have."""
     destination: ChannelSlice | None = None
     """The channels of a larger tensor, empty as yet, that they are written to; None for one of their own."""
+    makes_first: bool = False
+    """Whether the result is `N x C x H...`; without a destination."""
 
     @property
     def is_weighted(self) -> tuple[tuple[bool, ...], ...]:

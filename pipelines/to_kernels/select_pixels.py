@@ -12,6 +12,7 @@ from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.selected_pixels import PixelTap, match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -33,9 +34,10 @@ class SelectPixels:
     Resizing of images whose sizes are known only at run time reads rows, and then columns, at positions that
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
-    channels-last images of f32. Where these are concatenated for convolutions it writes to their place. The
-    positions and weights of a dimension are made one operation, since IREE computes each in a dispatch. On
-    GPUs what is linear is left: these dispatches take longer there than blending.
+    channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
+    with channels first what is only made so, on CPUs. The positions and weights of a dimension are made one
+    operation, since IREE computes each in a dispatch. On GPUs what is linear is left: these dispatches take
+    longer there than blending.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -74,13 +76,17 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
         return resized.operations
     with operation.location, ir.InsertionPoint(operation):
         selection = replace(selection, taps=tuple(map(_computed_together, by_dimension)))
-    concatenation = _concatenation(result)
-    if concatenation is None:
-        with operation.location, ir.InsertionPoint(operation):
-            result.replace_all_uses_with(lowering.compute(selection))
-    else:
+    concatenation, transposition = _concatenation(result), _transposition(result)
+    if concatenation is not None:
         _select_in_place(selection, concatenation, lowering)
-    return resized.operations
+        return resized.operations
+    if transposition is not None:
+        moved = replace(selection, makes_first=True)
+        if backend.misfit(moved) is None:
+            selection, result = moved, transposition.results[0]
+    with operation.location, ir.InsertionPoint(operation):
+        result.replace_all_uses_with(lowering.compute(selection))
+    return resized.operations if transposition is None else [transposition, *resized.operations]
 
 
 def _computed_together(taps: Sequence[PixelTap]) -> tuple[PixelTap, ...]:
@@ -106,6 +112,14 @@ def _concatenation(result: ir.Value) -> ir.Operation | None:
     # What is computed of all of it goes to the parts.
     is_read = all(use.owner.operation.name in _READING for use in whole.uses)
     return users[0] if is_read and len({tuple(each.shape[:-1]) for each in types}) == 1 else None
+
+
+def _transposition(result: ir.Value) -> ir.Operation | None:
+    """What makes it channels first, of which nothing else makes use."""
+    users = [use.owner.operation for use in result.uses if use.owner.operation.name != "tensor.dim"]
+    if len(users) != 1 or not is_transposition(users[0], to_channels_first(result.type.rank)):
+        return None
+    return users[0]
 
 
 def _select_in_place(selection: PixelSelection, concatenation: ir.Operation, lowering: Lowering) -> None:

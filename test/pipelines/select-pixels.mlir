@@ -65,6 +65,27 @@ func.func @concatenated(%x: tensor<1x?x8x8xf32>, %rows: tensor<?xi64>, %y: tenso
   return %p : tensor<1x?x10x24xf32>
 }
 
+// What is made channels first is written so: of vectors of columns, lines of channels in registers.
+// CHECK-LABEL: func.func @returned
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_selectedxallx8_channels_first{{.*}} -> tensor<1x8x?x16xf32>
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[R]]
+func.func @returned(%x: tensor<1x?x16x8xf32>, %rows: tensor<?xi64>, %h: index) -> tensor<1x8x?x16xf32> {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%h) : tensor<1x?x16x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x16x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x16x8xf32>
+  %f = tensor.empty(%h) : tensor<1x8x?x16xf32>
+  %t = linalg.transpose ins(%r : tensor<1x?x16x8xf32>) outs(%f : tensor<1x8x?x16xf32>) permutation = [0, 3, 1, 2]
+  return %t : tensor<1x8x?x16xf32>
+}
+
 // Positions and weights of a dimension are computed together: IREE would have a dispatch for each.
 // CHECK-LABEL: func.func @blended
 // CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x8xf32>

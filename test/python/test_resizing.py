@@ -268,6 +268,38 @@ def test_resizing_to_open_sizes_agrees_with_float64(rank: int, channels: int) ->
             )
 
 
+class EnlargedClasses(torch.nn.Module):
+    """Classes of pixels, resized to the image's size and returned."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.classifier = torch.nn.Conv2d(3, classes, 3, 2)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return interpolate(self.classifier(image), size=image.shape[2:], mode="bilinear")
+
+
+@pytest.mark.parametrize("classes", [4, *wide([3, 21])])
+def test_what_is_resized_is_returned_channels_first(classes: int) -> None:
+    model = EnlargedClasses(classes).eval()
+    dimensions = {2: torch.export.Dim("height", min=7), 3: torch.export.Dim("width", min=7)}
+    exported = torch.export.export(model, (torch.zeros(1, 3, 9, 12),), dynamic_shapes=(dimensions,))
+    compiled = winograd.compile(winograd.import_torch(exported), threads=1, strict=True)
+    assert f"winograd_blendedxblendedx{classes}_channels_first".encode() in compiled
+    program, exact = winograd.load(compiled, "local-sync"), copy.deepcopy(model).double()
+    for size in [(7, 7), (8, 15), (9, 16), (7, 17), (31, 45), (7, 4129)]:
+        image = torch.randn(1, 3, *size)
+        with torch.no_grad():
+            expected = exact(image.double()).numpy()
+            # A sum of 27 products, and positions as above, of half as many pixels.
+            magnitude = model.classifier(image).abs().max().item()
+            sums = (
+                torch.nn.functional.conv2d(image.abs(), model.classifier.weight.abs(), stride=2).max().item()
+            )
+        bound = UNIT_ROUNDOFF * (28 * sums + 2 * magnitude * (4 * 4 * max(size) + 8))
+        np.testing.assert_allclose(program(image.numpy()), expected, atol=bound, rtol=0, err_msg=str(size))
+
+
 class MixingOfAnySize(torch.nn.Module):
     """Mixes channels of images of open sizes that are doubled: by themselves, beside others, of windows."""
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.processor.transposition import transposed_block
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.selection import Place, Selection, blended
 from iree.winograd.pipelines.emission.sized_shape import product
@@ -24,17 +25,20 @@ _ROW_BYTES = 32 << 10
 class SelectionKernel:
     """Sums of pixels whose positions and weights are in memory; a workgroup takes a row of them.
 
-    Rows whose pixels fill no vector are added once for all columns, where there is room for the sum.
+    Rows whose pixels fill no vector are added once for all columns, where there is room for the sum. Pixels
+    of an output with channels first become lines of channels in registers.
     """
 
     selection: Selection
     target: CpuTarget
     first_channel: int = 0
     """Of the output, that of the first one."""
+    makes_first: bool = False
+    """Whether channels are first in the output, which has no others."""
 
     @property
     def name(self) -> str:
-        return self.selection.name
+        return f"{self.selection.name}_channels_first" if self.makes_first else self.selection.name
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of all images."""
@@ -43,7 +47,7 @@ class SelectionKernel:
     def emit(self, work: Work, image: Buffer, *tables_and_output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C or more.
 
-        Tables are the positions of each tap, its weights, if it has some, next to them.
+        Or to N x C x OH... Tables are the positions of each tap, its weights, if it has some, next to them.
         """
         *tables, output = tables_and_output
         taps, channels = self.selection.taps(tables), self.selection.channels
@@ -56,7 +60,25 @@ class SelectionKernel:
         def loading(source: Buffer, begin: list[Index], channel: Index) -> Callable[[list[Index]], ir.Value]:
             return lambda pixel: source.load(source.offset([*begin, *pixel, 0]) + channel, width)
 
+        def emit_lines(
+            source: Buffer, begin: list[Index], rows: list[list[Place]], column: Index, count: int
+        ) -> None:
+            with named("pixel"):
+                places = [[*rows, taps[-1].places(column + i, width)] for i in range(count)]
+
+            def store(channel: Index) -> None:
+                pixels = [blended(loading(source, begin, channel), each) for each in places]
+                for c, line in enumerate(transposed_block(pixels)):
+                    output.store(line, output.offset([number, channel + c, *row, column]))
+
+            for_each_vector(channels, width, store, "channel")
+
         def emit_columns(source: Buffer, begin: list[Index], rows: list[list[Place]]) -> None:
+            if self.makes_first:
+                self._for_each_block(
+                    columns, lambda column, count: emit_lines(source, begin, rows, column, count)
+                )
+                return
             with loop(columns, name="column") as column:
                 with named("pixel"):
                     places = [*rows, taps[-1].places(column, width)]
@@ -85,6 +107,20 @@ class SelectionKernel:
             emit_columns(blended_row, [], [])
 
         when(extent.less_than(pixels + 1), emit_rows_first, lambda: emit_columns(image, [number], rows))
+
+    def _for_each_block(self, columns: Index, body: Callable[[Index, int], None]) -> None:
+        """Emits it for vectors of columns, the last of which overlaps its neighbour, or for single ones."""
+        width = self.target.vector_width
+
+        def by_vectors() -> None:
+            with loop(ceildiv(columns, width), name="columns") as number:
+                body((number * width).minimum(columns - width), width)
+
+        def one_by_one() -> None:
+            with loop(columns, name="column") as column:
+                body(column, 1)
+
+        when(columns.at_least(width), by_vectors, one_by_one)
 
     @property
     def _blends_rows_first(self) -> bool:
