@@ -318,6 +318,8 @@ def between(files: Sequence[Any]) -> list[str]:
         "us",
         "kernels",
         "of memory's speed",
+        "of an equal copy's",
+        "Inductor, us",
         "our error",
         "torch's",
     )
@@ -325,7 +327,8 @@ def between(files: Sequence[Any]) -> list[str]:
     measured = [row for file in files for row in file["gpu_between"].values()]
     for found in sorted(measured, key=lambda row: (row["layer"], row["type"])):
         microseconds = found["microseconds"]
-        share = found["copy_microseconds"] / microseconds if microseconds else None
+        copies = (found.get(f"{kind}copy_microseconds") for kind in ("", "equal_"))
+        shares = (each / microseconds if each and microseconds else None for each in copies)
         rows.append(
             (
                 found["layer"],
@@ -334,7 +337,8 @@ def between(files: Sequence[Any]) -> list[str]:
                 number(found["bytes"] / 2**20, ".1f"),
                 number(microseconds, ".1f"),
                 number(sum(count for _, count, _ in found["kernels"]), ".0f"),
-                number(share, ".2f"),
+                *(number(share, ".2f") for share in shares),
+                number(found.get("inductor_microseconds"), ".1f"),
                 *(number(found[error], ".1e") for error in ("error", "torch_error")),
             )
         )
