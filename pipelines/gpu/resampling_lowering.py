@@ -6,9 +6,11 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import resource_constant
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD
 from iree.winograd.pipelines.gpu.kernels.resampling import RESAMPLING_THREADS, ResamplingKernel, TapTable
 from iree.winograd.pipelines.problems.tensor_operations import ResampledImage
 
@@ -21,6 +23,9 @@ def _kernel(launcher: Launcher, operation: ResampledImage) -> ResamplingKernel:
     source = ir.RankedTensorType(operation.resampling.source.type)
     elements = str(source.element_type), str(operation.half or source.element_type)
     kernel = ResamplingKernel(extents, taps, launcher.target.together(extents[-1], *elements))
+    is_half = element_bytes(elements[-1]) < F32.bytes
+    if is_half and launcher.target.takes_ptx and operation.destination is None:
+        kernel = kernel.stored_by(PAIR)
     return kernel.of_image(axes, source.shape)
 
 
@@ -34,6 +39,8 @@ def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Valu
         constant = resource_constant(table.of(axis), "taps")
         operands.append((constant, TensorArgument.of(constant, table.by_quads)))
     by_quads = kernel.width > 1
+    if kernel.singles > 1:
+        by_quads, together = True, kernel.singles
     result, updated = replace(TensorArgument.of(operation.result, by_quads), together=together), None
     if operation.half is not None:
         result = replace(result, element=str(operation.half))

@@ -107,12 +107,19 @@ class ResamplingKernel:
     together: int = QUAD
     """Elements that a thread loads and stores at a time where rows are whole ones of so many, and neighbours
     in the image: quads, or octets of half precision."""
+    singles: int = 1
+    """Neighbours in the result that a thread gathers and stores at once, where rows aren't whole ones."""
     window: TapWindow | None = None
     """What the rows of a thread read, where these are blended once for all of them."""
     columns_window: TapWindow | None = None
     """The same of its columns."""
     lines: tuple[tuple[int, TapLine], ...] = ()
     """By dimensions, where positions are such: threads then don't wait for tables before they load."""
+
+    def stored_by(self, together: int) -> ResamplingKernel:
+        """With as many neighbours of a thread as are stored at once, of rows of so many that aren't whole."""
+        singles = 1 if self.width > 1 or prod(self.extents[-2:]) % together else together
+        return replace(self, singles=singles)
 
     def of_image(self, axes: Mapping[int, Axis], source: Sequence[int]) -> ResamplingKernel:
         """That of an image of the shape `source` by `axes`, with windows and lines where they are of use."""
@@ -147,9 +154,14 @@ class ResamplingKernel:
 
     @property
     def width(self) -> int:
-        """Elements that a thread stores at a time."""
+        """Elements that a thread stores at a time, of whole rows of such; else it has single ones."""
         together = QUAD if self._gathers else self.together
         return together if self.extents[-1] % together == 0 else 1
+
+    @property
+    def together_stored(self) -> int:
+        """Elements that a thread stores at a time."""
+        return max(self.width, self.singles)
 
     @property
     def reads_quads(self) -> bool:
@@ -168,32 +180,48 @@ class ResamplingKernel:
             dimension: (TapTable(count), buffer)
             for (dimension, count), buffer in zip(self._tables, buffers, strict=True)
         }
-        place, exists = self._place(work)
+        places, exists = self._places(work)
 
         def compute() -> None:
+            first = places[0]
             others = {
-                dimension: self._taps(dimension, index, tables)
-                for dimension, index in enumerate(place)
+                dimension: self._taps(dimension, lanes, tables)
+                for dimension, lanes in enumerate(self._lanes(places))
                 if dimension != self._rows and dimension not in windows
             }
-            rows = self._along(self._rows, self.rows, place, tables)
+            rows = self._along(self._rows, self.rows, first, tables)
             columns = None
             if self.columns_window is not None:
-                columns = self._along(self._columns, self.columns_window.block, place, tables)
+                columns = self._along(self._columns, self.columns_window.block, first, tables)
             # All loads are before the first store, which they might depend on otherwise.
-            values = self._values(image, others, rows, columns, place)
+            values = self._values(image, others, rows, columns, first)
             for row, of_row in enumerate(values):
                 for column, value in enumerate(of_row):
-                    at = list(place)
+                    at = list(first)
                     at[self._rows] += row
                     at[self._columns] += column
                     offset = output.offset(at)
-                    if self.width == 1:
+                    if self.together_stored == 1:
                         output.store_scalar(value, offset)
                     else:
                         output.store(value, offset)
 
         when(exists, compute)
+
+    def _lanes(self, places: Sequence[Sequence[Index]]) -> list[list[Index]]:
+        """Along each dimension the element that all lanes read by, or one for each of them.
+
+        Neighbours of a thread have any columns and channels; those that are gathered are of one row.
+        """
+        last = len(self.extents) - 1
+        if self._gathers:
+            *outer, element = ([each] for each in places[0])
+            return [*outer, [element[0] + i for i in range(self.width)]]
+        differing = (last - 1, last) if self.singles > 1 else ()
+        return [
+            [place[dimension] for place in places] if dimension in differing else [places[0][dimension]]
+            for dimension in range(last + 1)
+        ]
 
     @property
     def rows(self) -> int:
@@ -224,7 +252,8 @@ class ResamplingKernel:
     @property
     def _most_rows(self) -> int:
         """With which there are as many threads as keep memory busy."""
-        return min(prod(self.extents) // self.width // _MANY_THREADS, self.extents[self._rows])
+        vectors = prod(self.extents) // (self.width * self.singles)
+        return min(vectors // _MANY_THREADS, self.extents[self._rows])
 
     @property
     def _gathers(self) -> bool:
@@ -262,12 +291,18 @@ class ResamplingKernel:
         if self.width > 1:
             return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _NEIGHBOURS)
         # Single elements of whole rows, so that warps read and write neighbours.
-        return ThreadGrid(prod(self._blocks[-2:]), RESAMPLING_THREADS, RESAMPLING_THREADS)
+        threads = prod(self._blocks[-2:]) // self.singles
+        return ThreadGrid(threads, RESAMPLING_THREADS, RESAMPLING_THREADS)
 
-    def _place(self, work: Work) -> tuple[list[Index], Condition]:
-        """Where this thread's first element is, and whether it has some."""
+    def _places(self, work: Work) -> tuple[list[list[Index]], Condition]:
+        """Where this thread's first element is, and its neighbours, and whether it has some."""
         number, inner, exists = self._grid.place(work.workgroup, Index(prod(self._outer)))
-        blocks = [*unflatten(number, list(self._outer)), *unflatten(inner, self._blocks[len(self._outer) :])]
+        outer, extents = unflatten(number, list(self._outer)), self._blocks[len(self._outer) :]
+        numbers = [inner * self.singles + i for i in range(self.singles)]
+        return [self._place([*outer, *unflatten(each, extents)]) for each in numbers], exists
+
+    def _place(self, blocks: list[Index]) -> list[Index]:
+        """Where the first element of a block is."""
         # The last block has the last rows, whoever else has them, too.
         first = blocks[self._rows] * self.rows
         if self.extents[self._rows] % self.rows:
@@ -276,28 +311,29 @@ class ResamplingKernel:
         if self.columns_window is not None:
             blocks[self._columns] = blocks[self._columns] * self.columns_window.block
         blocks[-1] = blocks[-1] * self.width
-        return blocks, exists
+        return blocks
 
-    def _taps(self, dimension: int, index: Index, tables: dict[int, tuple[TapTable, GlobalBuffer]]) -> _Taps:
-        """What is read for an element, or for a quad from there on where neighbours are gathered."""
-        is_last = dimension == len(self.extents) - 1
-        elements = [index + i for i in range(self.width if is_last else 1)]
+    def _taps(
+        self, dimension: int, elements: Sequence[Index], tables: dict[int, tuple[TapTable, GlobalBuffer]]
+    ) -> _Taps:
+        """What is read for an element of all lanes, or for one of each of them."""
         line = dict(self.lines).get(dimension)
         looked_up = []
         if dimension in tables:
             table, buffer = tables[dimension]
             looked_up = [table.load(buffer, each) for each in elements]
         elif line is None:
-            return _Taps([[index]])
+            return _Taps([list(elements)])
         read = [each for each, _ in looked_up] if line is None else list(map(line.places, elements))
         positions = [list(lanes) for lanes in zip(*read, strict=True)]
         weights = [each for _, each in looked_up if each is not None]
         if not weights:
             return _Taps(positions)
         by_tap = list(zip(*weights, strict=True))
-        if self.width == 1:
+        lanes = self.together_stored
+        if lanes == 1:
             return _Taps(positions, [tap[0] for tap in by_tap])
-        spread = [quad_of(tap) if is_last else broadcast(tap[0], self.width) for tap in by_tap]
+        spread = [quad_of(tap) if len(tap) > 1 else broadcast(tap[0], lanes) for tap in by_tap]
         return _Taps(positions, spread)
 
     def _along(
@@ -310,18 +346,13 @@ class ResamplingKernel:
         """What is read for so many elements from `place` on, of those of a window their weights alone."""
         window = self._windows.get(dimension)
         if window is None or window.weights is None:
-            return [self._taps(dimension, place[dimension] + i, tables) for i in range(count)]
-        element = ir.F32Type.get()
-        return [
-            _Taps(
-                [],
-                [
-                    splat(weight, self.width, element) if self.width > 1 else arith.constant(element, weight)
-                    for weight in weights
-                ],
-            )
+            return [self._taps(dimension, [place[dimension] + i], tables) for i in range(count)]
+        element, lanes = ir.F32Type.get(), self.together_stored
+        spread = [
+            [arith.constant(element, each) if lanes == 1 else splat(each, lanes, element) for each in weights]
             for weights in window.weights
         ]
+        return [_Taps([], weights) for weights in spread]
 
     def _values(
         self,
@@ -365,7 +396,7 @@ class ResamplingKernel:
         """That of products."""
         total = arith.mulf(parts[0], weights[0])
         for part, weight in zip(parts[1:], weights[1:], strict=True):
-            total = multiply_add(part, weight, total, fused=self.width > 1)
+            total = multiply_add(part, weight, total, fused=self.together_stored > 1)
         return total
 
     def _blended(
@@ -384,14 +415,14 @@ class ResamplingKernel:
         return self._sum(parts, of_dimension.weights)
 
     def _loaded(self, image: GlobalBuffer, chosen: Sequence[Sequence[Index]]) -> ir.Value:
-        """The element or the quad at a position, of which the last dimension's may be one for each lane."""
-        *outer, last = chosen
-        begin = [each for (each,) in outer]
-        if self.width == 1:
-            return image.load_scalar(image.offset([*begin, *last]))
-        if not self._gathers:
-            return image.load(image.offset([*begin, *last]), self.width)
-        return quad_of([image.load_scalar(image.offset([*begin, each])) for each in last])
+        """The element or the quad at a position, along some dimensions one for each lane."""
+        if self.reads_quads:
+            return image.load(image.offset([each for (each,) in chosen]), self.width)
+        lanes = [
+            image.load_scalar(image.offset([each[lane if len(each) > 1 else 0] for each in chosen]))
+            for lane in range(self.together_stored)
+        ]
+        return lanes[0] if len(lanes) == 1 else quad_of(lanes)
 
 
 def _window(axis: Axis, size: int, most: int) -> TapWindow | None:

@@ -18,7 +18,7 @@ from iree.winograd.passes.match.resampling import Axis
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
-from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
+from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD
 from iree.winograd.pipelines.gpu.kernels import resampling
 from iree.winograd.pipelines.gpu.kernels.tap_line import TapLine
 from iree.winograd.pipelines.gpu.kernels.tap_window import TapWindow
@@ -193,7 +193,8 @@ class Enlarged(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("channels", "together", "rows"), [(8, OCTET, 10), *wide_combinations([(12, QUAD, 8), (8, OCTET, 8)])]
+    ("channels", "together", "rows"),
+    [(8, OCTET, 10), (6, PAIR, 10), *wide_combinations([(12, QUAD, 8), (8, OCTET, 8)])],
 )
 def test_images_of_half_precision_are_read_and_written_so(
     channels: int, together: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -211,7 +212,10 @@ def test_images_of_half_precision_are_read_and_written_so(
     assert set(spilled_bytes(tmp_path, "sm_90a").values()) == {0}
     (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
     axes = {1: half_pixel_axis(5, rows), 2: half_pixel_axis(6, 9)}
-    kernel = resampling.ResamplingKernel((1, rows, 9, channels), ((1, 2), (2, 2)), together=together)
+    kernel = resampling.ResamplingKernel(
+        (1, rows, 9, channels), ((1, 2), (2, 2)), together=max(together, QUAD)
+    ).stored_by(PAIR)
+    assert kernel.together_stored == together
     kernel = kernel.of_image(axes, (1, 5, 6, channels))
     assert (kernel.window is not None) == (rows == 10)
     # Rows that are blended once have constants for weights.
@@ -226,7 +230,10 @@ def test_images_of_half_precision_are_read_and_written_so(
         [int(each or 0) for each in re.findall(rf"{access}.*\[%rd\d+\+?(\d*)\]", body)]
         for access in (r"ld\.global\S*\.v4\.b(?:16|32)", r"st\.global\S*")
     )
-    behind = 1 if len(tables) == 1 else 1 + kernel.rows
+    if together == PAIR:
+        singles = [int(each or 0) for each in re.findall(r"ld\.global\S*\.b16.*\[%rd\d+\+?(\d*)\]", body)]
+        loads += singles
+    behind = kernel.singles if len(tables) == 1 else 1 + kernel.rows
     places = (loads[0], min(loads[1:behind], default=0))
     constants = placed(dict(zip(places, tables, strict=False)))
     of_result = min(stores)
