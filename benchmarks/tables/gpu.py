@@ -260,6 +260,76 @@ def _beside_fp16(row: Mapping[str, Any], half: Mapping[str, Any] | None) -> Mapp
     return {**row, "tools": {"inductor-graphs-fp16": in_half, **tools}} if in_half and tools else row
 
 
+_ROUTES = {
+    "winograd": "`torch.compile`",
+    "winograd-fewer-guards": "with `fewer_guards`",
+    "winograd-loaded": "`load`",
+}
+_ALLOWED_RATIO, _ALLOWED_MILLISECONDS = 1.1, 0.02
+"""What a call is to take at most: so many times its kernels' time, and so much more."""
+
+
+def call_routes(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls by torch.compile, with fewer guards, and of the program alone, and of kernels."""
+    heads = (
+        "network",
+        "batch",
+        "by",
+        "a call, ms",
+        "of it the host",
+        "ten in a row",
+        "kernels",
+        "1.1 and 20 us",
+    )
+    rows, within = [], dict.fromkeys(_ROUTES.values(), 0)
+    measured = [row for file in files for row in file["gpu_networks"].values()]
+    for row in measured:
+        for tool, route in _ROUTES.items():
+            found = row.get("tools", {}).get(tool, {})
+            if "kernel_milliseconds" not in found:
+                continue
+            call, kernels = found["milliseconds"], found["kernel_milliseconds"]
+            allowed = _ALLOWED_RATIO * kernels + _ALLOWED_MILLISECONDS
+            within[route] += call <= allowed
+            times = (call, found["host_milliseconds"], found["chained"], kernels, allowed)
+            cells = (number(each, ".3f") for each in times)
+            rows.append((f"`{row['network']}`", str(row["batch"]), route, *cells))
+    told = ", ".join(f"{route} {count}" for route, count in within.items())
+    return [*table(heads, rows), "", f"Of {len(measured)} within 1.1 times their kernels and 20 us: {told}."]
+
+
+def torch_guards(files: Sequence[Any]) -> list[str]:
+    """Microseconds that torch takes of a call, and its guards of them, by which guards are kept."""
+    kinds = ("all", "fewer", "none")
+    heads = (
+        "network",
+        "torch",
+        "arguments",
+        "guards",
+        "a call, us",
+        "of it guards",
+        "fewer",
+        "a call",
+        "of it guards",
+        "without, a call",
+    )
+    rows = []
+    for file in files:
+        networks = {row["network"]: row for row in file["torch_guards"].values()}
+        for network in networks:
+            found = [file["torch_guards"].get(f"{network} {kind}") for kind in kinds]
+            all_, fewer, none = found
+            if all_ is None or fewer is None or none is None:
+                continue
+            times = [
+                (str(each["kept"]), f"{each['call']:.0f}", f"{each['guards_of_call']:.0f}")
+                for each in (all_, fewer)
+            ]
+            facts = (f"`{network}`", all_["torch"], str(all_["arguments"]))
+            rows.append((*facts, *times[0], *times[1], f"{none['call']:.0f}"))
+    return table(heads, rows)
+
+
 def half_networks(files: Sequence[Any]) -> list[str]:
     """Milliseconds of calls in f16 and bf16 beside Inductor's in the same type, ratios and errors."""
     heads = ("network", "type", "batch", "ours, ms", "Inductor", "its graphs", "over the better")

@@ -277,6 +277,9 @@ RUNS: Mapping[str, Run] = {
         "2026-11-27", f"{SERVER_64}, torch 2.11", "torch_compile_sweep --jobs 36 --budget 400 --limit 300"
     ),
     "torch-compile-zoo.json": Run("2026-11-22", "one thread", "torch_compile_zoo"),
+    "torch-guards.json": Run(
+        "2026-11-29", "a core of Emerald Rapids, torch 2.13, other work beside it", "torch_guards"
+    ),
     "training-server.json": Run("2026-11-23", SERVER, "training"),
     "tuning-1-thread.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),
     "tuning-1-thread-short.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),

@@ -15,7 +15,7 @@ from wide import wide
 from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import called_networks, half_networks, open_sizes, over_tf32
+from benchmarks.tables.gpu import call_routes, called_networks, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:
@@ -110,6 +110,23 @@ def test_a_row_has_the_tools_of_all_processes() -> None:
     assert merged["network"] == "net" and "failure" not in merged
     assert [each.get("milliseconds") for each in merged["tools"].values()] == [2.0, 1.0, None]
     assert merged["tools"]["late"] == {"failure": "took more than 3 s"}
+
+
+def test_routes_of_a_call_are_beside_what_it_may_take() -> None:
+    """A call of a millisecond, kernels of 0.9 of it at most."""
+    tools = {
+        tool: {
+            "milliseconds": call,
+            "host_milliseconds": call / 2,
+            "chained": 0.9,
+            "kernel_milliseconds": 0.9,
+        }
+        for tool, call in (("winograd", 1.2), ("winograd-loaded", 1.0))
+    }
+    lines = call_routes([{gpu_networks.TITLE: {"net x1": {"network": "net", "batch": 1, "tools": tools}}}])
+    assert lines[2] == "| `net` | 1 | `torch.compile` | 1.200 | 0.600 | 0.900 | 0.900 | 1.010 |"
+    assert lines[3].startswith("| `net` | 1 | `load` | 1.000 |")
+    assert lines[-1].endswith("`torch.compile` 0, with `fewer_guards` 0, `load` 1.")
 
 
 def test_an_error_is_the_mean_of_several_images() -> None:

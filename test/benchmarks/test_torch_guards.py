@@ -9,6 +9,7 @@ from torch import nn
 from benchmarks import torch_guards
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
+from benchmarks.tables.gpu import torch_guards as guards_table
 
 
 class _Small(nn.Module):
@@ -35,3 +36,20 @@ def test_fewer_guards_are_kept_of_the_same_arguments(monkeypatch: pytest.MonkeyP
     all_, fewer, none = (each["kept"] for each in rows)
     assert all_ > fewer > none == 0
     assert all(each["call"] > 0 < each["guards_of_call"] for each in rows)
+
+
+def test_a_row_has_all_variants_of_a_network() -> None:
+    found = {
+        f"net {guards}": {
+            "network": "net",
+            "torch": "2.0",
+            "arguments": 3,
+            "kept": kept,
+            "call": 2.0 * kept,
+            "guards_of_call": kept,
+        }
+        for guards, kept in (("all", 90), ("fewer", 20), ("none", 10))
+    }
+    half = {"half all": {**found["net all"], "network": "half"}}
+    lines = guards_table([{torch_guards.TITLE: {**found, **half}}])
+    assert lines[2:] == ["| `net` | 2.0 | 3 | 90 | 180 | 90 | 20 | 40 | 20 | 20 |"]
