@@ -64,7 +64,8 @@ _EVALUATION_WITH_GRADIENTS = (
 
 _UNWATCHED_WEIGHTS = (
     "weights that were made in torch.inference_mode() are passed in each call, which may take 2.7 times as "
-    "long: nothing tells when they are written to. Make or load the model outside of it, and call it inside"
+    "long: nothing tells when they are written to. Make or load the model outside of it, and call it inside, "
+    "or say by options={'fixed_inference_weights': True} that nobody does"
 )
 
 _Record = Callable[[ExplainedGraph], None]
@@ -244,7 +245,7 @@ class GraphCompiler:
         if facts is None or len({each.device for each in inputs}) != 1:
             return None
         compiler = _inference_compiler(settings, part_device(inputs[0].device, settings.target))
-        parts = (str(settings.freezing), str(settings.minimum_convolutions))
+        parts = map(str, (settings.freezing, settings.fixed_inference_weights, settings.minimum_convolutions))
         return compiler.structure_key(graph.graph, *parts, *facts)
 
     def _load_kept(self, key: str, graph: GraphModule, inputs: Sequence[Any]) -> Function | None:
@@ -296,7 +297,8 @@ class GraphCompiler:
         settings, freezing, key = self._settings, inference.freezing, inference.key
         fixed = _fixed_arguments(graph, inputs, inference.given)
         # Torch counts no writes to those that were made in inference mode.
-        weights = {name: weight for name, weight in fixed.items() if not weight.is_inference()}
+        all_fixed = settings.fixed_inference_weights
+        weights = {name: each for name, each in fixed.items() if all_fixed or not each.is_inference()}
         if freezing and len(weights) < len(fixed):
             warn(_UNWATCHED_WEIGHTS)
         with _disable_current_modes():

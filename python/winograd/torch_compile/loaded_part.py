@@ -125,23 +125,26 @@ class _LentMemory(NamedTuple):
 class WeightState:
     """What tells whether weights are those of before: where they lie, and how often they were written to.
 
-    `weights` are arguments of a function, by their numbers. Writes by way of `tensor.data` go unseen: torch
-    doesn't count them.
+    `weights` are arguments of a function, by their numbers. Writes by way of `tensor.data` go unseen, and
+    those to tensors that were made in inference mode: torch doesn't count them.
     """
 
     def __init__(self, weights: Mapping[int, torch.Tensor]) -> None:
         # As long as these hold the memory, nothing else lies there.
         self._kept = [weight.detach() for weight in weights.values()]
         self._select = selection(tuple(weights))
+        counted = {number: weight for number, weight in weights.items() if not weight.is_inference()}
+        self._select_counted = None if len(counted) == len(weights) else selection(tuple(counted))
         self._pointers = list(map(_POINTER, weights.values()))
-        self._versions = list(map(_VERSION, weights.values()))
+        self._versions = list(map(_VERSION, counted.values()))
 
     def is_in(self, arguments: Sequence[Any]) -> bool:
         """Whether the weights among `arguments` are what they were."""
         # There may be hundreds, in a call of a few hundred microseconds: all loops are C's.
         weights = self._select(arguments)
+        counted = weights if self._select_counted is None else self._select_counted(arguments)
         return (
-            list(map(_POINTER, weights)) == self._pointers and list(map(_VERSION, weights)) == self._versions
+            list(map(_POINTER, weights)) == self._pointers and list(map(_VERSION, counted)) == self._versions
         )
 
 
@@ -150,7 +153,9 @@ _VERSION = attrgetter("_version")
 
 
 def selection(numbers: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
-    """What takes the elements of these `numbers`, one or more, from a sequence."""
+    """What takes the elements of these `numbers` from a sequence."""
+    if not numbers:
+        return itemgetter(slice(0))
     begin, end = numbers[0], numbers[-1] + 1
     if tuple(range(begin, end)) == tuple(numbers):
         return itemgetter(slice(begin, end))

@@ -67,6 +67,11 @@ class TorchCompileOptions:
     freezing: bool = option(
         True, purpose="compile weights into the program, until they change, instead of passing them to it"
     )
+    fixed_inference_weights: bool = option(
+        False,
+        purpose="compile weights that were made in torch.inference_mode() into the program as well: nobody "
+        "writes to them",
+    )
     fallback: Literal["inductor", "eager"] | None = option(
         None,
         purpose="what runs the operators around the parts that are compiled here",

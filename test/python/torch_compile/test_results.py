@@ -39,6 +39,25 @@ def test_weights_made_in_inference_mode_are_read_in_each_call(images: torch.Tens
         check(model, call, images)
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_weights_made_in_inference_mode_may_be_said_to_stay(named: bool, images: torch.Tensor) -> None:
+    """They are in the program. What takes their place is seen, and writes to other weights."""
+    with torch.inference_mode():
+        model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU())
+    if named:
+        model.insert(1, torch.nn.Conv2d(4, 4, 1))
+    with torch.inference_mode(), warnings.catch_warnings():
+        warnings.simplefilter("error", FallbackWarning)
+        call = compiled(model, fixed_inference_weights=True)
+        check(model, call, images)
+        with torch.no_grad():
+            before = call(images).clone()
+            model[0].weight.zero_()
+            assert torch.equal(call(images), before)
+        model[0].weight = torch.nn.Parameter(torch.full_like(model[0].weight, 0.5), requires_grad=False)
+        check(model, call, images)
+
+
 def test_means_of_images_are_sums_of_sums() -> None:
     """In one running sum none of the elements would count that are half a roundoff of the first."""
 
