@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import random
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.wide
 TIMES = [(1.0, 1.0), (1.0, 9.0), (7.0, 1.0), (5.0, 11.0), (2.0, 3.0)]
 """Of the least size of each dimension: a row, a column, primes, and what is larger than the example."""
 EXAMPLE = (3, 2)
+DRAWN, LARGEST = 20, 12
+"""Sizes that are drawn beside these, up to so many times the least one in each dimension."""
 
 
 def from_torch(model: nn.Module, network: OpenNetwork, path: Path) -> ImportedModel:
@@ -45,12 +48,16 @@ def from_onnx(model: nn.Module, network: OpenNetwork, path: Path) -> ImportedMod
 
 
 BY_TORCH = (
+    "unet, bilinear",
+    "resnet with fpn",
     "detector with neck",
+    "deeplab",
     "efficientnet",
     "wave-u-net",
     "film",
 )
-BY_ONNX = ("unet, transposed", "esrgan block")
+BY_ONNX = ("unet, transposed", "unet, nearest", "esrgan block", "mobilenetv2")
+Size = tuple[int, ...]
 Import = Callable[[nn.Module, OpenNetwork, Path], ImportedModel]
 
 
@@ -62,15 +69,18 @@ Import = Callable[[nn.Module, OpenNetwork, Path], ImportedModel]
     ],
 )
 def test_all_convolutions_are_taken_and_right(name: str, imported: Import, tmp_path: Path) -> None:
-    expect_right(name, imported, tmp_path, "local-sync", threads=1)
+    sizes = [*fixed_sizes(name), *drawn_sizes(name)]
+    expect_right(name, imported, sizes, tmp_path, "local-sync", threads=1)
 
 
 @pytest.mark.parametrize("name", ["unet, transposed", "detector with neck", "efficientnet", "film"])
 def test_all_are_taken_on_gpus(name: str, tmp_path: Path) -> None:
-    expect_right(name, from_torch, tmp_path, "vulkan", target="vulkan")
+    expect_right(name, from_torch, fixed_sizes(name), tmp_path, "vulkan", target="vulkan")
 
 
-def expect_right(name: str, imported: Import, tmp_path: Path, device: str, **options: Any) -> None:
+def expect_right(
+    name: str, imported: Import, sizes: Sequence[Size], tmp_path: Path, device: str, **options: Any
+) -> None:
     network = OPEN_NETWORKS[name]
     model = network.network.calibrated()
     source = imported(model, network, tmp_path / "network.onnx")
@@ -79,14 +89,30 @@ def expect_right(name: str, imported: Import, tmp_path: Path, device: str, **opt
         warnings.simplefilter("error")
         compiled = winograd.compile(source, **options)
     program, exact = winograd.load(compiled, device), copy.deepcopy(model).double()
-    for times in TIMES:
-        image = torch.randn(1, network.channels, *network.size(times))
+    for size in sizes:
+        image = torch.randn(1, network.channels, *size)
         with torch.no_grad():
             expected = [each.numpy() for each in pytree.tree_leaves(exact(image.double()))]
         results = [np.asarray(each) for each in pytree.tree_leaves(program(image.numpy()))]
         assert [each.shape for each in results] == [each.shape for each in expected], image.shape
         for result, values in zip(results, expected, strict=True):
             assert np.abs(result - values).max() <= _bound(model) * np.abs(values).max(), image.shape
+
+
+def fixed_sizes(name: str) -> list[Size]:
+    return [OPEN_NETWORKS[name].size(times) for times in TIMES]
+
+
+def drawn_sizes(name: str) -> list[Size]:
+    """The same of a network in each run."""
+    network, draw = OPEN_NETWORKS[name], random.Random(name)
+    return [
+        tuple(
+            multiple * draw.randint(least, LARGEST * least)
+            for multiple, least in zip(network.multiple, network.least, strict=True)
+        )
+        for _ in range(DRAWN)
+    ]
 
 
 def _bound(model: nn.Module) -> float:
