@@ -62,6 +62,11 @@ class PixelTap:
     positions: ir.Value
     weights: ir.Value | None = None
 
+    @property
+    def tables(self) -> tuple[ir.Value, ...]:
+        """The positions, and the weights if there are some."""
+        return (self.positions,) if self.weights is None else (self.positions, self.weights)
+
 
 @dataclass(frozen=True)
 class BlendedPixels:

@@ -34,7 +34,7 @@ def build_together(values: Sequence[ir.Value]) -> list[ir.Value]:
     what else they are made of is read.
     """
     lasts = [each for each in map(_member, values) if each is not None]
-    if len(lasts) != len(values):
+    if len(lasts) != len(values) or len(values) < 2:
         return list(values)
     members: dict[ir.Operation, Elementwise] = {}
     moved: set[ir.Value] = set()

@@ -17,6 +17,7 @@ from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.rewrite.merged_elementwise import build_together
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor, read_tensor
@@ -216,12 +217,11 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
         batch, *size, channels = sizes
         sizes = (batch, channels, *size)
     extents, (read, written) = _image_sizes(image, like)
+    # IREE would compute each in a dispatch.
     tables = [
         (dimension, table)
         for dimension, taps in enumerate(operation.taps)
-        for tap in taps
-        for table in (tap.positions, tap.weights)
-        if table is not None
+        for table in build_together([each for tap in taps for each in tap.tables])
     ]
     of_tables = [(Size("output", d),) if table.type.is_dynamic_dim(0) else () for d, table in tables]
     return TensorDispatch(

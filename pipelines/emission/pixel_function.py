@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.finishing import is_of_positions
+from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.navigation import defining_operation
 
 from .element_function import body_text
 from .epilogue import emit_vectorized
 from .index import Index
 from .numbers.known import NUMBERS
+from .position_arithmetic import scalar_of_positions
 from .vectors import broadcast
-
-_INDEX_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
-"""Between integers of positions, which are small."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def _of_pixel(body: ir.Block, channels: ir.Value, loops: Sequence[Index | None])
             definition = defining_operation(operand)
             if operand not in scalars and definition is not None and definition.block != body:
                 # A constant from outside.
-                scalars[operand] = _scalar(definition, [], loops)
+                scalars[operand] = scalar_of_positions(definition, [], loops)
         if any(operand in vectors for operand in operation.operands):
             spread = {
                 operand: vectors[operand] if operand in vectors else broadcast(scalars[operand], width)
@@ -67,26 +64,6 @@ def _of_pixel(body: ir.Block, channels: ir.Value, loops: Sequence[Index | None])
             vectors[operation.results[0]] = emitted
         else:
             operands = [scalars[operand] for operand in operation.operands]
-            scalars[operation.results[0]] = _scalar(operation, operands, loops)
+            scalars[operation.results[0]] = scalar_of_positions(operation, operands, loops)
     result = terminator.operands[0]
     return vectors[result] if result in vectors else broadcast(scalars[result], width)
-
-
-def _scalar(operation: ir.Operation, operands: Sequence[ir.Value], loops: Sequence[Index | None]) -> ir.Value:
-    """The result of an operation on numbers that aren't of channels."""
-    index = ir.IndexType.get()
-    type_ = operation.results[0].type
-    is_integer = is_of_positions(type_)
-    if operation.name == "linalg.index":
-        loop = loops[ir.IntegerAttr(operation.attributes["dim"]).value]
-        assert loop is not None, "pixels have no channel"
-        return loop.value
-    if operation.name == "arith.constant" and is_integer:
-        return Index(ir.IntegerAttr(operation.attributes["value"]).value).value
-    if operation.name in _INDEX_CASTS:
-        return operands[0]
-    if operation.name == "arith.sitofp":
-        return arith.sitofp(type_, arith.index_cast(ir.IntegerType.get_signless(32), operands[0]))
-    attributes = {name: operation.attributes[name] for name in operation.attributes}
-    made = ir.Operation.create(operation.name, [index if is_integer else type_], operands, attributes)
-    return made.results[0]

@@ -8,8 +8,10 @@ from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 from iree.winograd.dialect.bindings import arith, ir, memref
+from iree.winograd.passes.match.position_arithmetic import PositionArithmetic
 
 from .index import Index
+from .position_arithmetic import emit_position_arithmetic
 from .vectors import broadcast
 
 
@@ -74,6 +76,23 @@ class Taps(Generic[TableT]):
                 None if weights is None else broadcast(weights.load_scalar(index), lanes),
             )
             for positions, weights in self.tables
+        ]
+
+
+@dataclass(frozen=True)
+class ComputedTaps:
+    """The same as the kernel computes them: each tap's position and, if `is_weighted` says so, its weight."""
+
+    arithmetic: PositionArithmetic
+    integers: Sequence[Index]
+    is_weighted: Sequence[bool]
+
+    def places(self, index: Index, lanes: int) -> list[Place]:
+        """Where the element `index` of the dimension comes from."""
+        results = iter(emit_position_arithmetic(self.arithmetic, index, self.integers))
+        return [
+            Place(Index(next(results)), broadcast(next(results), lanes) if weighted else None)
+            for weighted in self.is_weighted
         ]
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from iree.winograd.dialect.bindings import ir
+from collections.abc import Sequence
+
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.passes.match.position_arithmetic import PositionArithmetic, match_position_arithmetic
+from iree.winograd.passes.match.selected_pixels import PixelTap
 from iree.winograd.pipelines.emission.selection import Selection
 from iree.winograd.pipelines.emission.signature import DispatchTensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
@@ -18,20 +22,23 @@ from iree.winograd.pipelines.gpu.device.launch import (
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import channels_of, image_array, image_in_place
 from iree.winograd.pipelines.gpu.in_place import holds_channels
-from iree.winograd.pipelines.gpu.kernels.selection import SELECTION_THREADS, SelectionKernel
+from iree.winograd.pipelines.gpu.kernels.selection import (
+    SELECTION_THREADS,
+    SelectionKernel,
+    integer_of,
+)
 from iree.winograd.pipelines.problems.tensor_operations import PixelSelection
 
 
 def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value:
     """Emits the dispatch of an operation: `N x OH... x C`, or a larger tensor with these channels."""
     channels = ir.RankedTensorType(operation.image.type).shape[-1]
-    kernel = SelectionKernel(Selection(operation.is_weighted, channels))
+    arithmetic = computed_taps(operation)
+    kernel = SelectionKernel(Selection(operation.is_weighted, channels), arithmetic)
     operands = [image_in_place(operation.image, channels, by_quads=channels % QUAD == 0)]
-    for dimension, taps in enumerate(operation.taps):
-        for tap in taps:
-            operands += [
-                _table(table, dimension) for table in (tap.positions, tap.weights) if table is not None
-            ]
+    if arithmetic is None:
+        for dimension, taps in enumerate(operation.taps):
+            operands += [_table(table, dimension) for table in _tables(taps)]
     updated, result = None, image_array(operation.like, "output", channels % QUAD == 0, channels_first=False)
     if (to := operation.destination) is not None:
         whole = ir.RankedTensorType(to.whole.type)
@@ -39,7 +46,30 @@ def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value
         updated, result = channels_of(to, by_quads, "output")
         updated = None if is_empty(updated) else updated
     threads = WorkgroupThreads(SELECTION_THREADS)
-    return launcher.launch(kernel, kernel.name, threads, operands, result, _sizes(operation), updated)
+    sizes = {**_sizes(operation), **_integers(arithmetic or ())}
+    return launcher.launch(kernel, kernel.name, threads, operands, result, sizes, updated)
+
+
+def computed_taps(operation: PixelSelection) -> tuple[PositionArithmetic | None, ...] | None:
+    """How positions and weights are computed, by dimension, of which some have none; None if in memory."""
+    found = [match_position_arithmetic(_tables(taps)) if taps else None for taps in operation.taps]
+    is_all = all(each is not None for each, taps in zip(found, operation.taps, strict=True) if taps)
+    return tuple(found) if is_all else None
+
+
+def _tables(taps: Sequence[PixelTap]) -> list[ir.Value]:
+    """The positions of each tap, its weights, if it has some, next to them."""
+    return [table for tap in taps for table in tap.tables]
+
+
+def _integers(arithmetic: Sequence[PositionArithmetic | None]) -> LaunchSizes:
+    """Those that positions along each dimension are computed of."""
+    index = ir.IndexType.get()
+    return {
+        integer_of(dimension, number): value if value.type == index else arith.index_cast(index, value)
+        for dimension, each in enumerate(arithmetic)
+        for number, value in enumerate(() if each is None else each.integers)
+    }
 
 
 def _table(table: ir.Value, dimension: int) -> Operand:

@@ -28,6 +28,7 @@ from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.resampling import MOST_TAPS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
+from iree.winograd.pipelines.gpu.selection_lowering import computed_taps
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
@@ -146,7 +147,7 @@ def _misfit_of_selection(operation: PixelSelection) -> Reason | None:
         return "a kernel writes quads of channels"
     if ir.RankedTensorType(operation.like.type).has_static_shape:
         return "what is selected of images of known sizes is resampled"
-    if any(tap.weights is not None for taps in operation.taps for tap in taps):
+    if any(map(any, operation.is_weighted)) and computed_taps(operation) is None:
         return "IREE computes positions and weights in kernels of their own, which take longer than blending"
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir, tensor
@@ -14,10 +13,9 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.selected_pixels import PixelTap, match_resized_pixels
+from iree.winograd.passes.match.selected_pixels import match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
-from iree.winograd.passes.rewrite.merged_elementwise import build_together
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
@@ -35,9 +33,8 @@ class SelectPixels:
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
     channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
-    with channels first what is only made so, on CPUs. The positions and weights of a dimension are made one
-    operation, since IREE computes each in a dispatch. On GPUs what is linear is left: these dispatches take
-    longer there than blending.
+    with channels first what is only made so, on CPUs. GPUs' kernels compute positions and weights themselves;
+    what is linear by others is left there.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -74,8 +71,6 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
     if backend.misfit(selection) is not None:
         # All of it is left, what it blends as well.
         return resized.operations
-    with operation.location, ir.InsertionPoint(operation):
-        selection = replace(selection, taps=tuple(map(_computed_together, by_dimension)))
     concatenation, transposition = _concatenation(result), _transposition(result)
     if concatenation is not None:
         _select_in_place(selection, concatenation, lowering)
@@ -87,15 +82,6 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
     with operation.location, ir.InsertionPoint(operation):
         result.replace_all_uses_with(lowering.compute(selection))
     return resized.operations if transposition is None else [transposition, *resized.operations]
-
-
-def _computed_together(taps: Sequence[PixelTap]) -> tuple[PixelTap, ...]:
-    """The same taps of a dimension, whose positions and weights one operation computes."""
-    tables = [table for tap in taps for table in (tap.positions, tap.weights) if table is not None]
-    if len(tables) < 2:
-        return tuple(taps)
-    computed = iter(build_together(tables))
-    return tuple(PixelTap(next(computed), None if tap.weights is None else next(computed)) for tap in taps)
 
 
 def _concatenation(result: ir.Value) -> ir.Operation | None:
