@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -12,6 +12,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from conformance import compile_rewritten
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from wide import batches
@@ -149,10 +150,28 @@ QUICK = ("mixed", "both-dilations", "batch-groups")
 
 @pytest.mark.parametrize("names", batches(FORMS, QUICK))
 def test_forms_are_rewritten_and_right(names: Sequence[str]) -> None:
+    for name, result, expected in results_of(names, np.dtype(np.float32)):
+        assert np.abs(result - expected).max() < sum_bound(name, expected), name
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_forms_of_half_precision_are_rounded_once(name: str) -> None:
+    """Their sums, which JAX has in half precision by default, are in f32."""
+    type_ = np.dtype(getattr(jax.numpy, name))
+    for form, result, expected in results_of(FORMS, type_):
+        rounding = UNIT_ROUNDOFF[name] * np.abs(expected)
+        assert np.all(np.abs(result - expected) <= rounding + sum_bound(form, expected)), form
+
+
+def results_of(names: Iterable[str], type_: np.dtype[Any]) -> list[tuple[str, Array, Array]]:
+    """The results of one program for all of the named forms, and the exact ones, in double precision."""
     forms = [FORMS[name] for name in names]
     generator = np.random.default_rng(0)
     operands = [
-        tuple(generator.standard_normal(shape, np.float32) for shape in (form.image, form.filters))
+        tuple(
+            generator.standard_normal(shape, np.float32).astype(type_) for shape in (form.image, form.filters)
+        )
         for form in forms
     ]
 
@@ -162,15 +181,25 @@ def test_forms_are_rewritten_and_right(names: Sequence[str]) -> None:
     exported = jax.export.export(jax.jit(apply))(operands)
     compiled = compile_rewritten(exported.mlir_module(), flags=("--iree-input-type=stablehlo",))
     assert len(compiled.rewritten) >= len(forms)
-    results = iree.winograd.load(compiled.program, "local-sync")(*itertools.chain(*operands))
+    # Torch has a type for bf16, numpy has none.
+    given = [
+        torch.from_numpy(each.astype(np.float32)).to(getattr(torch, type_.name))
+        for each in itertools.chain(*operands)
+    ]
+    results = iree.winograd.load(compiled.program, "local-sync")(*given)
+    found = []
     for name, form, each, result, aval in zip(
         names, forms, operands, results, exported.out_avals, strict=True
     ):
         expected = form.reference(*each)
         assert result.shape == expected.shape == aval.shape, name
-        # F(m, r) may err some times as much as a direct convolution, which is within a roundoff per product.
-        bound = 8 * form.products * UNIT_ROUNDOFF["float32"] * np.abs(expected).max()
-        assert np.abs(result - expected).max() < bound, name
+        found.append((name, torch.as_tensor(result).double().numpy(), expected))
+    return found
+
+
+def sum_bound(name: str, expected: Array) -> float:
+    """F(m, r) may err some times as much as a direct convolution, which is within a roundoff per product."""
+    return float(8 * FORMS[name].products * UNIT_ROUNDOFF["float32"] * np.abs(expected).max())
 
 
 def test_four_dimensions_are_left_with_a_reason(capfd: pytest.CaptureFixture[str]) -> None:
