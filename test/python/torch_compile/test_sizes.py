@@ -17,7 +17,7 @@ from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
-from wide import sampled
+from wide import sampled, wide
 
 _SECONDS = 600
 """Compilers are of the lowest priority, on a machine that may have other work."""
@@ -51,12 +51,13 @@ def fallbacks(function: Callable[..., Any], *arguments: Any) -> list[str]:
     return [str(each.message) for each in caught if each.category is FallbackWarning]
 
 
-def test_sizes_share_a_program(compilations: list[Any]) -> None:
+@pytest.mark.parametrize("dynamic", [True, *wide([None])])
+def test_sizes_share_a_program(dynamic: bool | None, compilations: list[Any]) -> None:
     model = Network()
-    function = compiled(model, dynamic=True, cache=False)
-    for size in ((12, 12), (10, 14), (40, 9)):
+    function = compiled(model, dynamic=dynamic, cache=False)
+    for size in ((12, 12), (10, 14), (40, 9), (7, 33), (21, 16)):
         assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
-    # Torch traces once more for heights that differ from widths.
+    # By default the first size has its own; else torch traces once more for heights that differ from widths.
     assert len(compilations) <= 2
 
 
