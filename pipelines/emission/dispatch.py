@@ -16,7 +16,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .buffer import Buffer
 from .control_flow import named
 from .dispatch_operations import dispatch_kernel, workgroup_id
-from .index import Index, shared_values
+from .index import Index, shared_values, short_size
 from .signature import Binding, DispatchSignature
 from .work import Sizes, Work
 
@@ -55,12 +55,15 @@ def emit_executable(
     body: Callable[[KernelFunction[BufferType]], None],
     bindings: Sequence[Binding[BufferType]],
     attributes: Mapping[str, ir.Attribute] | None = None,
+    *,
+    short: bool = False,
 ) -> ir.Operation:
     """Adds `stream.executable @name` with one function of the same name to the start of the module.
 
     `workgroups` gives the size of the grid, of up to three dimensions, for the sizes; `body` emits the
     kernel. `bindings` has one entry per operand and one for the result, unless that is the last operand. The
-    function gets `attributes`. Returns the executable.
+    function gets `attributes`. With `short` sizes have 31 bits, and what is divided 32. Returns the
+    executable.
     """
     symbol = ir.StringAttr.get(name)
     private = ir.StringAttr.get("private")
@@ -96,11 +99,12 @@ def emit_executable(
         for key, attribute in {"translation_info": translation, **(attributes or {})}.items():
             function.attributes[key] = attribute
         entry = function.add_entry_block()
-        with ir.InsertionPoint(entry), _location_in(name), shared_values(entry):
+        with ir.InsertionPoint(entry), _location_in(name), shared_values(entry, short=short):
             arguments = list(function.arguments)
             count = len(signature.operands)
             first_number = count + len(dynamic)
-            sizes = signature.kernel_sizes(arguments[count:first_number])
+            told = arguments[count:first_number]
+            sizes = signature.kernel_sizes(list(map(short_size, told)) if short else told)
             first_result = first_number + signature.numbers
             bound = arguments[:count] + arguments[first_result:]
             with named("buffer"):

@@ -85,14 +85,14 @@ class Index:
         divisor = Index.of(divisor)
         if self.known is not None and divisor.known is not None:
             return Index(self.known // divisor.known)
-        return self if divisor.known == 1 else Index(_computed(arith.divui, self.value, divisor.value))
+        return self if divisor.known == 1 else _divided_by(arith.divui, self, divisor)
 
     def __mod__(self, divisor: IndexLike) -> Index:
         """The remainder of an index that is not negative."""
         divisor = Index.of(divisor)
         if self.known is not None and divisor.known is not None:
             return Index(self.known % divisor.known)
-        return Index(0) if divisor.known == 1 else Index(_computed(arith.remui, self.value, divisor.value))
+        return Index(0) if divisor.known == 1 else _divided_by(arith.remui, self, divisor)
 
     def __xor__(self, other: IndexLike) -> Index:
         other = Index.of(other)
@@ -139,6 +139,8 @@ class Index:
 
 
 IndexLike = Index | int
+_LARGEST_SIZE = (1 << 31) - 1
+_LARGEST_DIVIDED = (1 << 32) - 1
 _NEAR = 3
 """As far behind an index that is divided as others follow from it."""
 
@@ -148,6 +150,7 @@ class _SharedValues:
     """Constants at the beginning of a block, and what is computed of indices that aren't, each once."""
 
     block: ir.Block
+    short: bool = False
     constants: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
     computed: dict[tuple[object, ...], ir.Value] = field(default_factory=dict)
 
@@ -162,13 +165,13 @@ _shared_values: ContextVar[_SharedValues | None] = ContextVar("shared values", d
 
 
 @contextmanager
-def shared_values(function: ir.Block) -> Iterator[None]:
+def shared_values(function: ir.Block, *, short: bool = False) -> Iterator[None]:
     """Has what is known be constants of `function`, its first block, for all that is emitted in it.
 
     In each block what is computed of the same indices is computed once: with an operation for each use a
-    kernel would be half as long again.
+    kernel would be half as long again. What is divided there is `short` if it has 32 bits, without a sign.
     """
-    token = _shared_values.set(_SharedValues(function))
+    token = _shared_values.set(_SharedValues(function, short))
     try:
         yield
     finally:
@@ -249,6 +252,25 @@ def unflatten(number: Index, sizes: Sequence[IndexLike]) -> tuple[Index, ...]:
         coordinates.insert(0, number % size)
         number = number // size
     return (number, *coordinates) if sizes else ()
+
+
+def short_size(size: ir.Value) -> ir.Value:
+    """A size of less than 2^31 as a value that compilers know to be so short."""
+    return arith.andi(size, _constant(_LARGEST_SIZE))
+
+
+def _divided_by(operation: Callable[[ir.Value, ir.Value], ir.Value], number: Index, divisor: Index) -> Index:
+    """A quotient or a remainder.
+
+    Of 64 bits by one that isn't known it takes GPUs as long as a hundred other operations, or a branch to
+    that of 32.
+    """
+    shared = _shared_values.get()
+    if shared is None or not shared.short or divisor.known is not None:
+        return Index(_computed(operation, number.value, divisor.value))
+    mask = _constant(_LARGEST_DIVIDED)
+    dividend, by = (_computed(arith.andi, each.value, mask) for each in (number, divisor))
+    return Index(_computed(operation, dividend, by))
 
 
 def _computed(operation: Callable[[ir.Value, ir.Value], ir.Value], a: ir.Value, b: ir.Value) -> ir.Value:

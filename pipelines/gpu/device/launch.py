@@ -211,6 +211,7 @@ class Launcher:
                 placed,
                 [each.bind for each in bound],
                 {**self._residency(threads), **_clustering(threads)},
+                short=True,
             )
             self._executables[key] = unique
         workload = [known for known in sizes.values() if not isinstance(known, int)]
