@@ -238,6 +238,16 @@ RUNS: Mapping[str, Run] = {
     "models-zen4.json": Run("2026-11-21", ZEN4, "models --batch 1 8 --threads 1 2 --rounds 5"),
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
+    "open-sizes-server-16-threads.json": Run(
+        "2026-11-29",
+        f"{SERVER} of 32, torch 2.11",
+        "open_sizes --threads 16 --programs build/open-sizes --rounds 5 --burst 0.025 --network ...",
+    ),
+    "open-sizes-server-8-threads.json": Run(
+        "2026-11-29",
+        f"{SERVER} of 32, torch 2.11",
+        "open_sizes --threads 8 --programs build/open-sizes --rounds 5 --burst 0.025 --network ...",
+    ),
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
     ),
