@@ -55,6 +55,10 @@ class SearchSpace(Hashable, Protocol):
     def stores_half(self) -> bool:
         """Whether images of half precision that only kernels read are stored so, not in f32, rounded."""
 
+    @property
+    def copies_half(self) -> bool:
+        """Whether kernels copy pixels of such images (`match_copied_pixels`)."""
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

@@ -40,6 +40,7 @@ from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
 
 from ..backends.backend import Backend
 from ..backends.module_backend import supported_backend
+from ..problems.copied_pixels import match_copied_pixels
 from ..selection.module_space import module_space
 
 _ELEMENTWISE = "linalg.generic"
@@ -55,10 +56,11 @@ class StoreHalf:
     all that reads it. So is what all of its readers round before they multiply it. That halves what goes
     through memory, and computes the same: transforms, products and sums stay in f32. It is for kernels that
     take such images by the schedule that they have. On CPUs without AVX-512 conversions take longer than that
-    saves: images that only kernels read stay in f32, rounded. On CUDA reshapes, transpositions, parts and
-    operations on elements read such images, too, and these operations store what they round so where
-    convolutions read it. Channels that convolutions insert into one tensor, as concatenations are computed,
-    are of half precision there if all of them are and all that reads the tensor takes it.
+    saves: images that only kernels read stay in f32, rounded. Some of their pixels are copied so by kernels
+    of CPUs. On CUDA reshapes, transpositions, parts and operations on elements read such images, too, and
+    these operations store what they round so where convolutions read it. Channels that convolutions insert
+    into one tensor, as concatenations are computed, are of half precision there if all of them are and all
+    that reads the tensor takes it.
 
         %w = linalg.generic ins(%x : tensor<1x14x14x32xf16>) { arith.extf }
         %v = "winograd.input_transform"(%w) : (tensor<1x14x14x32xf32>) -> tensor<36x9x32xf32>
@@ -345,7 +347,8 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
     if user.name in KEEPING_ELEMENTS:
-        return space.iree_code.converts_half and _is_read(user.results[0], space, half)
+        by_kernel = space.copies_half and match_copied_pixels(user) is not None
+        return (by_kernel or space.iree_code.converts_half) and _is_read(user.results[0], space, half)
     group = _reading_group(user)
     if group is None:
         return False

@@ -50,6 +50,25 @@ util.func public @channels(%y: tensor<2x8x8x32xf32>) -> tensor<1x32x16xf32> {
 
 // -----
 
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "skylake-avx512", cpu_features = "+avx2,+fma,+f16c,+avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#pointwise = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// CHECK-LABEL: @half
+// CHECK-SAME: (%[[Y:.*]]: tensor<2x8x8x16xbf16>
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_max_pool_1x1_4x4x16::@winograd_max_pool_1x1_4x4x16(%[[Y]]) : (tensor<2x8x8x16xbf16>) -> tensor<2x4x4x16xbf16>
+// CHECK: "winograd.input_transform"(%[[P]])
+util.func public @half(%y: tensor<2x8x8x16xbf16>) -> tensor<1x32x16xf32> {
+  %p = tensor.extract_slice %y[0, 0, 0, 0] [2, 4, 4, 16] [1, 2, 2, 1] : tensor<2x8x8x16xbf16> to tensor<2x4x4x16xbf16>
+  %v = "winograd.input_transform"(%p) {decomposition = #pointwise, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<2x4x4x16xbf16>) -> tensor<1x32x16xf32>
+  util.return %v : tensor<1x32x16xf32>
+}
+
+// -----
+
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
 
 #pointwise = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}

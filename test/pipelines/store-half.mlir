@@ -181,3 +181,30 @@ func.func @read_by_an_epilogue(%x: tensor<1x12x12x8xf32>, %r: tensor<1x10x10x8xb
   }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [#id], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>, tensor<1x10x10x8xf32>) -> tensor<1x10x10x8xf32>
   return %y : tensor<1x10x10x8xf32>
 }
+
+// Pixels that kernels copy are of half precision, as the image is.
+// CHECK-LABEL: func.func @copied
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: -> tensor<1x10x10x8xbf16>
+// CHECK: %[[P:.*]] = tensor.extract_slice %[[Y]][0, 0, 0, 0] [1, 5, 5, 8] [1, 2, 2, 1] : tensor<1x10x10x8xbf16> to tensor<1x5x5x8xbf16>
+// CHECK: "winograd.input_transform"(%[[P]])
+func.func @copied(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> tensor<1x3x3x8xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %few = arith.constant dense<0.0> : tensor<16x4x8xf32>
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to bf16
+    %s = arith.extf %h : bf16 to f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  %p = tensor.extract_slice %y[0, 0, 0, 0] [1, 5, 5, 8] [1, 2, 2, 1] : tensor<1x10x10x8xf32> to tensor<1x5x5x8xf32>
+  %w = "winograd.input_transform"(%p) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x5x5x8xf32>) -> tensor<16x4x8xf32>
+  %n = linalg.batch_matmul ins(%w, %u : tensor<16x4x8xf32>, tensor<16x8x8xf32>) outs(%few : tensor<16x4x8xf32>) -> tensor<16x4x8xf32>
+  %z = "winograd.output_transform"(%n) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x4x8xf32>) -> tensor<1x3x3x8xf32>
+  return %z : tensor<1x3x3x8xf32>
+}

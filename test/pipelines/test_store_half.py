@@ -221,6 +221,35 @@ def test_what_is_pooled_between_convolutions_is_in_half_precision(stored, monkey
     assert (in_half - stored)["input"] == (in_half - stored)["output"] == 1
 
 
+class _Strided(torch.nn.Module):
+    """The end of a stage, of which the next one reads every other pixel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second, self.third = (torch.nn.Conv2d(16, 16, 1) for _ in range(3))
+        self.last = torch.nn.Conv2d(16, 16, 1, stride=2)
+        self.between = torch.nn.Conv2d(16, 16, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.first(image))
+        between = torch.relu(self.between(torch.relu(self.second(image))))
+        return self.last(torch.relu(self.third(between) + image))
+
+
+@pytest.mark.this_machine
+@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+def test_pixels_that_are_copied_between_convolutions_are_in_half_precision(stored, monkeypatch):
+    """And so is the image that they are of, which a convolution reads, too."""
+    torch.manual_seed(0)
+    model, image = _Strided().bfloat16(), torch.randn(1, 16, 23, 21).bfloat16()
+    result = result_of(model, image, "cpu:skylake-avx512")
+    in_half = stored.copy()
+    stored.clear()
+    monkeypatch.setattr(CpuSearchSpace, "copies_half", False)
+    np.testing.assert_array_equal(result, result_of(model, image, "cpu:skylake-avx512"))
+    assert (in_half - stored)["input"] == (in_half - stored)["output"] == 1
+
+
 @pytest.mark.this_machine
 def test_without_wide_vectors_only_a_programs_own_images_are_stored_in_half_precision(stored):
     """SSE2 has no conversions of f16; those of bf16 are arithmetic on integers."""

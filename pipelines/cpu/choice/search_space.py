@@ -81,6 +81,10 @@ class CpuSearchSpace:
     def stores_half(self) -> bool:
         return self.target.stores_half
 
+    @property
+    def copies_half(self) -> bool:
+        return self.target.stores_half
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""
         return types_misfit(problem)

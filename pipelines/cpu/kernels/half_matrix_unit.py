@@ -18,8 +18,8 @@ from .bf16_tiled import Bf16TiledKernel, address_of
 from .tiled import BlockOutputs, PlacedBlock, TiledInput
 
 FETCHED_VECTORS = 4
-"""Of outputs, for each tile of the reduction, up to which they are fetched ahead: more take longer than they
-gain."""
+"""Of outputs, for each tile of the reduction, up to which they are fetched while these are multiplied: more
+take longer than they gain, and are fetched while those of the register block before are finished."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +61,21 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
     ) -> None:
         """Emits the passes of a workgroup, on the unit or as it does."""
 
+        fetches_meanwhile = self._output_vectors <= FETCHED_VECTORS * self._steps
+
         def compute(placed: PlacedBlock) -> None:
             def meanwhile(tile_step: Index) -> None:
                 if not block.works_beside:
                     return
-                if self._output_vectors <= FETCHED_VECTORS * self._steps:
+                if fetches_meanwhile:
                     self._fetch_outputs(results, placed, tile_step)
                 self._fetch_filters(filters, placed, tile_step)
 
             panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
             self._multiply(block, rows, address_of(filters) + panel, placed, meanwhile)
             block.store(results.sums.address)
-            self._finish(block, results, placed)
+            fetches_next = block.works_beside and not fetches_meanwhile
+            self._finish(block, results, placed, fetches_next=fetches_next)
 
         block.configure()
         self._emit_passes(workgroup, lambda channel_block: None, compute)

@@ -23,6 +23,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import DirectKernel
@@ -281,8 +282,13 @@ class TiledKernel(Generic[ScheduleType]):
             first = self.blocks.first(placed.channel_block)
             results.store.prefetch(results.outputs.number, position, first, vector % vectors)
 
-    def _finish(self, block: TileBlock, results: BlockOutputs, placed: PlacedBlock) -> None:
-        """Makes outputs of the sums of a register block, one pixel after the other."""
+    def _finish(
+        self, block: TileBlock, results: BlockOutputs, placed: PlacedBlock, *, fetches_next: bool = False
+    ) -> None:
+        """Makes outputs of the sums of a register block, one pixel after the other.
+
+        With `fetches_next` what the next one of the row writes is fetched meanwhile.
+        """
         schedule = self.schedule
         pixels = min(schedule.tile_pixels, schedule.row_pixels)
         with (
@@ -290,9 +296,24 @@ class TiledKernel(Generic[ScheduleType]):
             loop(schedule.row_pixels, pixels, "finished_tile") as tile,
         ):
             with loop(pixels, name="finished_pixel") as pixel:
+                if fetches_next:
+                    self._fetch_next(results, placed, row, tile + pixel)
                 self._finish_pixel(results, placed, row, tile + pixel)
             if results.store.epilogue.calls_functions:
                 block.stay_awake()
+
+    def _fetch_next(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
+        """Fetches what the next register block of a row writes at a pixel, and what its epilogue reads there.
+
+        It is as far away as a register block takes.
+        """
+        schedule = self.schedule
+        following = (placed.pixel + schedule.row_pixels).minimum(schedule.pixel_block - schedule.row_pixels)
+        position = self._position(results.outputs, placed.row + row, following + pixel)
+        first = self.blocks.first(placed.channel_block)
+        vectors_of_line = CACHE_LINE_BYTES // (results.store.output.number.bytes * TILE_LANES)
+        for vector in range(0, schedule.channel_tiles, vectors_of_line):
+            results.store.prefetch(results.outputs.number, position, first, Index(vector))
 
     def _finish_pixel(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
         """Makes outputs of the sums of a pixel, by its place in the register block."""

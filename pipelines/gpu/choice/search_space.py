@@ -97,6 +97,10 @@ class GpuSearchSpace:
     def stores_half(self) -> bool:
         return True
 
+    @property
+    def copies_half(self) -> bool:
+        return False
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or None."""
         if reason := types_misfit(problem):
