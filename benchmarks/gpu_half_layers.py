@@ -29,7 +29,7 @@ from benchmarks.results_file import ResultsFile
 LENGTH = 4
 """Of a chain."""
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-_LAYOUT = ("transpose", "nchwToNhwc", "nhwcToNchw")
+_LAYOUT = ("transpose", "nchwToNhwc", "nhwcToNchw", "winograd_channels_")
 """Parts of names of kernels that change the layout of images."""
 
 
