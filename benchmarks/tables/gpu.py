@@ -281,7 +281,7 @@ def call_routes(files: Sequence[Any]) -> list[str]:
         "kernels",
         "1.1 and 20 us",
     )
-    rows, within = [], dict.fromkeys(_ROUTES.values(), 0)
+    rows, within = [], dict[str, list[bool]]()
     measured = [row for file in files for row in file["gpu_networks"].values()]
     for row in measured:
         for tool, route in _ROUTES.items():
@@ -290,12 +290,12 @@ def call_routes(files: Sequence[Any]) -> list[str]:
                 continue
             call, kernels = found["milliseconds"], found["kernel_milliseconds"]
             allowed = _ALLOWED_RATIO * kernels + _ALLOWED_MILLISECONDS
-            within[route] += call <= allowed
+            within.setdefault(route, []).append(call <= allowed)
             times = (call, found["host_milliseconds"], found["chained"], kernels, allowed)
             cells = (number(each, ".3f") for each in times)
             rows.append((f"`{row['network']}`", str(row["batch"]), route, *cells))
-    told = ", ".join(f"{route} {count}" for route, count in within.items())
-    return [*table(heads, rows), "", f"Of {len(measured)} within 1.1 times their kernels and 20 us: {told}."]
+    told = ", ".join(f"{route} {sum(each)} of {len(each)}" for route, each in within.items())
+    return [*table(heads, rows), "", f"Within 1.1 times their kernels' time and 20 us: {told}."]
 
 
 def torch_guards(files: Sequence[Any]) -> list[str]:

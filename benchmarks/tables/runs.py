@@ -85,6 +85,13 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 16 --rounds 20 --layers ...",
     ),
+    "gpu-call-routes-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_networks --networks timm_resnet18 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
+        "timm_convnext_tiny --batches 1 --tools winograd winograd-fewer-guards winograd-loaded --jobs 12 "
+        "--rounds 4 --limit 60",
+    ),
     "gpu-calls-32-images-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
@@ -295,6 +302,11 @@ RUNS: Mapping[str, Run] = {
     "torch-compile-zoo.json": Run("2026-11-22", "one thread", "torch_compile_zoo"),
     "torch-guards.json": Run(
         "2026-11-29", "a core of Emerald Rapids, torch 2.13, other work beside it", "torch_guards"
+    ),
+    "torch-guards-h200-host.json": Run(
+        "2026-11-29",
+        "the host of an H200, torch 2.11, while networks compiled beside it, ended after 60 s",
+        "torch_guards --jobs 4",
     ),
     "training-server.json": Run("2026-11-23", SERVER, "training"),
     "tuning-1-thread.json": Run("2026-11-21", ZEN4, "tuning --threads 1 --seconds 2"),

@@ -126,7 +126,7 @@ def test_routes_of_a_call_are_beside_what_it_may_take() -> None:
     lines = call_routes([{gpu_networks.TITLE: {"net x1": {"network": "net", "batch": 1, "tools": tools}}}])
     assert lines[2] == "| `net` | 1 | `torch.compile` | 1.200 | 0.600 | 0.900 | 0.900 | 1.010 |"
     assert lines[3].startswith("| `net` | 1 | `load` | 1.000 |")
-    assert lines[-1].endswith("`torch.compile` 0, with `fewer_guards` 0, `load` 1.")
+    assert lines[-1].endswith(": `torch.compile` 0 of 1, `load` 1 of 1.")
 
 
 def test_an_error_is_the_mean_of_several_images() -> None:
