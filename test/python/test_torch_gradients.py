@@ -82,7 +82,9 @@ PROBLEMS = (
 )
 
 
-@pytest.mark.parametrize("problems", [PROBLEMS[:9:2], *wide([(*PROBLEMS[1:9:2], *PROBLEMS[9:])])], ids=len)
+@pytest.mark.parametrize(
+    "problems", [PROBLEMS[:9:4], *wide([PROBLEMS[2:9:4], (*PROBLEMS[1:9:2], *PROBLEMS[9:])])], ids=len
+)
 def test_gradients_are_torchs(problems: Sequence[Problem]) -> None:
     expect_gradients(problems)
 

@@ -32,6 +32,7 @@ from iree.winograd.report.schema import LayerReport, types_text
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 from rounded_program import RoundedProgram
+from wide import wide
 
 pytestmark = pytest.mark.this_machine
 
@@ -101,10 +102,11 @@ def of_f16(program: RoundedProgram) -> RoundedProgram:
     return replace(program, schedule=schedule, rounded_type=torch.float32, left_out=2.0**-15)
 
 
-def test_f16_agrees_with_float64() -> None:
+@pytest.mark.parametrize("first", [1, *wide([0])])
+def test_f16_agrees_with_float64(first: int) -> None:
     """Numbers up to 1: an image's rest is up to 2^-9, cut off at 2^-16, a filter's rounded at 2^-17, and the
     product of both, 2^-18, is left out."""
-    check_together([of_f16(program) for program in PROGRAMS], FLAGS)
+    check_together([of_f16(program) for program in PROGRAMS[first::2]], FLAGS)
 
 
 def chain(image: torch.Tensor, filters: list[torch.Tensor], stride: int) -> torch.Tensor:
@@ -166,7 +168,6 @@ def test_models_of_f32_multiply_bf16_if_asked(tmp_path: Path) -> None:
 
     assert error(False, False) < 1e-6
     # Two layers, the second of which sees the error of the first.
-    assert 1e-3 < error(True, True, precision="bf16") < 4e-3
     assert error(True, True, precision="bf16") == pytest.approx(2**0.5 * 2.2e-3, rel=0.25)
     assert 1e-3 < error(True, False, precision="fastest", layer_precisions=("1=f32",)) < 4e-3
     assert 1e-3 < error(False, True, layer_precisions=("1=bf16", "0-1=f32")) < 4e-3

@@ -20,7 +20,7 @@ from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttention
 from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_by_sharing
 from iree.winograd.pipelines.machines.amd import amd_chip, amd_family
 from torch import nn
-from wide import wide, wide_combinations
+from wide import wide
 
 CASES = [(1, 2, 77, 20), *wide([(2, 3, 197, 64), (1, 3, 64, 7), (9, 8, 130, 16)])]
 """Images, heads, tokens, channels of a head."""
@@ -88,35 +88,49 @@ _TWO_PARTS, _FOUR_PARTS = (MultiplyAddAttentionSchedule(16, stage_parts=each) fo
 _IN_PLACE_IN_PARTS = MultiplyAddAttentionSchedule(32, shares_queries=False, stage_parts=2)
 
 
+class SeveralHeads(nn.Module):
+    """Attention of two heads each in several tensors."""
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(Heads(2)(x) for x in tensors)
+
+
 @pytest.mark.parametrize(
-    ("schedule", "channels"),
+    "schedules",
     [
-        (_READ_IN_PLACE, 36),
-        (_FOUR_PARTS, 32),
-        # No quads.
-        (_TWO_PARTS, 30),
-        *wide_combinations([(_READ_IN_PLACE, 90), (_FOUR_PARTS, 127), (_IN_PLACE_IN_PARTS, 96)]),
+        # Of 14 channels there are no quads.
+        {12: _READ_IN_PLACE, 14: _FOUR_PARTS},
+        *wide(
+            [
+                {36: _READ_IN_PLACE, 32: _FOUR_PARTS, 30: _TWO_PARTS},
+                {90: _READ_IN_PLACE, 127: _FOUR_PARTS, 96: _IN_PLACE_IN_PARTS},
+            ]
+        ),
     ],
-    ids=str,
+    ids=lambda schedules: "-".join(map(str, schedules)),
 )
 def test_schedules_of_amd(
-    schedule: MultiplyAddAttentionSchedule,
-    channels: int,
+    schedules: dict[int, MultiplyAddAttentionSchedule],
     gpu_target: str,
     gpu_device: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Those for which others leave a SIMD no room for a second wave."""
-    of_problems = Mock(return_value=schedule)
+    """Those for which others leave a SIMD no room for a second wave, by channels of a head."""
+
+    def schedule(problem: AttentionProblem, target: GpuTarget) -> MultiplyAddAttentionSchedule:
+        return schedules[problem.scores.reduction]
+
+    of_problems = Mock(side_effect=schedule)
     monkeypatch.setattr(attention_lowering, "attention_schedule", of_problems)
-    x = np.random.default_rng(0).standard_normal((1, 77, 3 * 2 * channels), np.float32)
-    imported = iree.winograd.import_torch(Heads(2), torch.from_numpy(x))
+    generator = np.random.default_rng(0)
+    given = [generator.standard_normal((1, 77, 3 * 2 * each), np.float32) for each in schedules]
+    imported = iree.winograd.import_torch(SeveralHeads(), *map(torch.from_numpy, given))
     compiled = bytes(compile(imported, target=gpu_target, strict=True))
-    assert of_problems.called
-    result = np.asarray(iree.winograd.load(compiled, gpu_device)(x))
-    split = x.astype(np.float64).reshape(1, 77, 3, 2, channels).transpose(2, 0, 3, 1, 4)
-    expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
-    assert (np.abs(result - expected) <= bound).all()
+    assert {call.args[0].scores.reduction for call in of_problems.mock_calls} == set(schedules)
+    for x, result in zip(given, iree.winograd.load(compiled, gpu_device)(*given), strict=True):
+        split = x.astype(np.float64).reshape(1, 77, 3, 2, -1).transpose(2, 0, 3, 1, 4)
+        expected, bound = (each.swapaxes(1, 2).reshape(result.shape) for each in attended(*split))
+        assert (np.abs(np.asarray(result) - expected) <= bound).all()
 
 
 @pytest.mark.parametrize("channels", [8, 40, 80, 128])

@@ -64,17 +64,19 @@ def _padded(mode: str) -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: functional.pad(x, (1, 2, 3, 0), mode=mode)
 
 
+# Images of the same sizes share kernels before and behind those that are tested.
+_QUADS, _PAIRS = (2, 12, 9, 7), (1, 6, 7, 5)
 CASES = {
-    "twice": Case(_resized("bilinear", scale_factor=2), (2, 8, 9, 7)),
+    "twice": Case(_resized("bilinear", scale_factor=2), _QUADS),
     "corners": Case(_resized("bilinear", corners=True, size=(17, 12)), (1, 20, 8, 6)),
-    "odd channels": Case(_resized("bilinear", scale_factor=1.3), (1, 6, 9, 10)),
+    "odd channels": Case(_resized("bilinear", scale_factor=1.3), _PAIRS),
     # Of rows at the border torch reads another one by a weight of zero.
-    "classes": Case(_resized("bilinear", scale_factor=4), (1, 6, 7, 5)),
-    "smaller": Case(_resized("bilinear", size=(5, 6)), (1, 8, 9, 13)),
+    "classes": Case(_resized("bilinear", scale_factor=4), _PAIRS),
+    "smaller": Case(_resized("bilinear", size=(5, 6)), _QUADS),
     # Cubic weights are polynomials of positions, whose coefficients are up to 3.75.
-    "cubic": Case(_resized("bicubic", scale_factor=2), (1, 8, 6, 7), slope=8.0, taps=16, gain=2.0),
-    "reflected": Case(_padded("reflect"), (2, 12, 6, 5), slope=0, taps=0, gain=0),
-    "replicated": Case(_padded("replicate"), (1, 12, 6, 5), slope=0, taps=0, gain=0),
+    "cubic": Case(_resized("bicubic", scale_factor=2), _QUADS, slope=8.0, taps=16, gain=2.0),
+    "reflected": Case(_padded("reflect"), _QUADS, slope=0, taps=0, gain=0),
+    "replicated": Case(_padded("replicate"), _QUADS, slope=0, taps=0, gain=0),
 }
 
 
@@ -115,15 +117,32 @@ def expected_names(cases: list[Case], last: Case) -> list[str]:
     return [f"winograd_resampled_{'x'.join(map(str, each))}" for each in extents]
 
 
-@pytest.mark.parametrize("many_threads", [1, 1 << 17], ids=["rows", "a row"])
+@pytest.mark.parametrize(
+    ("many_threads", "names"),
+    [
+        # Two taps of quads and of pairs, taps without weights and cubic ones, and a single one.
+        (1, ("twice", "odd channels", "classes", "cubic", "reflected")),
+        (1 << 17, ("smaller", "odd channels", "replicated")),
+        *wide_combinations(
+            [
+                (1, ("corners", "smaller", "replicated")),
+                (1 << 17, ("twice", "corners", "classes", "cubic", "reflected")),
+            ]
+        ),
+    ],
+    ids=["rows", "a row", "other rows", "another row"],
+)
 def test_images_are_those_of_float64(
-    many_threads: int, gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
+    many_threads: int,
+    names: tuple[str, ...],
+    gpu_target: str,
+    gpu_device: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(resampling, "_MANY_THREADS", many_threads)
     # Quads of columns, or single ones.
     last = Case(_resized("bilinear", size=(10, 16 if many_threads == 1 else 15)), (1, 5, 4, 6))
-    # With one row a thread every other case: two taps of quads and of pairs, four taps, and a single one.
-    cases = list(CASES.values())[:: 1 if many_threads == 1 else 2]
+    cases = [CASES[name] for name in names]
     model, given = Resampling(cases, last).eval(), images([*cases, last])
     program = bytes(compile(iree.winograd.import_torch(model, *given), target=gpu_target, strict=True))
     for name in expected_names(cases, last):

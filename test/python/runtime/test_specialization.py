@@ -86,7 +86,8 @@ def test_sizes_that_come_often_have_programs_of_their_own(
         last = time.monotonic() + _SECONDS
         while special([image]) is None and time.monotonic() < last:
             loaded(image)
-            time.sleep(0.05)
+            # Each call takes of the time of the compiler.
+            time.sleep(0.2)
         function = special([image])
         assert function is not None and function.signature is not None
         assert function.signature.inputs[0].shape == image.shape

@@ -116,8 +116,9 @@ def test_sizes_that_come_often_get_programs_of_their_own(
     check(model, function, images)
     last = time.monotonic() + _SECONDS
     while called[-1] is None and time.monotonic() < last:
-        time.sleep(0.05)
-        check(model, function, images)
+        # Each call takes of the time of the compiler.
+        time.sleep(0.5)
+        function(images)
     assert called[-1].signature.inputs[0].shape in (tuple(images.shape), (2, 10, 14, 3))
     check(model, function, images)
     check(model, function, torch.randn(2, 3, 12, 9))
