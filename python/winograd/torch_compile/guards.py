@@ -15,8 +15,10 @@ def fewer_guards(guards: Sequence[Any]) -> list[bool]:
     """Which `guards` torch.compile keeps, as its option `guard_filter_fn`: not those of a model's structure.
 
     Kept are those of arguments, of the state of torch, and of numbers and flags of modules, `training` among
-    them. A hook that is added, a module that another one takes the place of, and weights of another shape or
-    type then go unseen. Whether weights are those of before a program that holds them finds out itself.
+    them. A hook that is added, a module that another one takes the place of, and weights of another shape,
+    layout or type then go unseen, with which results may be wrong. Whether weights are those of before a
+    program that holds them finds out itself. Two models of a class are one: each then has its weights passed
+    in every call.
     """
     return [_is_kept(each.guard_type, each.name) for each in guards]
 
