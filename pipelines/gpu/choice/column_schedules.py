@@ -31,6 +31,7 @@ AHEAD_SCHEDULES = tuple(GpuDepthwiseSchedule(128, 16, columns, rows_ahead=2) for
 """For few threads, which wait for their loads more than they compute."""
 MAX_ROWS_AHEAD, MAX_ELEMENTS_AHEAD = 7, 9
 """Rows of taps, and what one reads of neighbouring outputs: all of it is straight code."""
+_FEW_ROWS = 3
 GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 
 
@@ -50,13 +51,13 @@ def grouped_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[Gr
 def _ahead(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuDepthwiseSchedule]:
     """Those that have rows of taps ahead, where all threads are resident at once.
 
-    Registers of 5x5 ones were spilled where sizes are known only at run time.
+    Of sizes known only at run time there is no room in registers for more than a column of large filters.
     """
-    if shape.unknown_sizes:
-        return
     rows = prod(shape.kernel_size[:-1])
     for schedule in AHEAD_SCHEDULES:
         elements = len(elements_read(shape.decomposition, schedule.columns))
+        if shape.unknown_sizes and schedule.columns > 1 and rows > _FEW_ROWS:
+            continue
         is_short = 1 < rows <= MAX_ROWS_AHEAD and elements <= MAX_ELEMENTS_AHEAD
         threads = column_threads(representative(shape), schedule)
         is_small = threads <= RESIDENT_THREADS_AHEAD * machine.multiprocessors

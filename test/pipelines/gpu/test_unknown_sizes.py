@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from convolution_program import Program
+from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from scheduled_program import F2X2
 from wide import sampled
 
@@ -20,6 +21,7 @@ PROGRAMS = [
     replace(POINTWISE, input_channels_first=True, output_channels_first=True),
     TILED.channels_first,
     replace(DEPTHWISE, strides=(2, 1), dynamic_batch=True),
+    replace(DEPTHWISE, schedule=GpuDepthwiseSchedule(64, 4, columns=2, rows_ahead=2)),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish", channels=7, outputs=10),
     replace(TILED, groups=2, constant_filter=False),
