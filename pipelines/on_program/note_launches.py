@@ -91,9 +91,10 @@ class NoteLaunches:
     after the other. After IREE's phase `hal` a function of known sizes allocates its results and temporaries,
     and executes a command buffer that was recorded when the program was loaded, maybe behind a copy of a
     constant. One of sizes that are known only in a call computes what it needs of them, records a command
-    buffer and executes that. What these hold is noted in the function's reflection, for whoever makes a CUDA
-    graph of it (`LaunchList`, and `OpenLaunches` with the arithmetic), and a function is added that returns
-    the memory of the program's constants. A function of another form has no note.
+    buffer and executes that. What these hold, and what the function asserts of sizes, is noted in its
+    reflection, for whoever makes a CUDA graph of it (`LaunchList`, and `OpenLaunches` with the arithmetic),
+    and a function is added that returns the memory of the program's constants. A function of another form has
+    no note.
 
         util.global private @weights : !hal.buffer
         util.func private @recorded() -> !hal.command_buffer {
@@ -153,7 +154,7 @@ class _Program:
             return
         if launches.is_open:
             note_words(function, OPEN_LAUNCHES_KEY, [launches.to_json()])
-        else:
+        elif not launches.asserted:
             note_words(function, LAUNCHES_KEY, [launches.at(()).to_json()])
 
     def give_constants(self, module: ir.Operation) -> None:
@@ -214,6 +215,7 @@ class _Function:
         self._allocations: list[int] = []
         self._stages: list[tuple[Command, ...]] = []
         self._results: dict[ir.Value, ResultPlace] = {}
+        self._asserted: list[int] = []
 
     def read(self, function: ir.Operation) -> OpenLaunches:
         """What it launches. Raises `_OtherFormError`."""
@@ -230,11 +232,13 @@ class _Function:
             raise _OtherFormError
         results = tuple(self._results[result] for result in returned)
         launches = LaunchList(tuple(self._stages), tuple(self._allocations), results)
-        return OpenLaunches(tuple(self._numbers.steps), launches)
+        return OpenLaunches(tuple(self._numbers.steps), launches, tuple(dict.fromkeys(self._asserted)))
 
     def _read_operation(self, operation: ir.Operation) -> None:
         number = self._numbers.number
         match operation.name:
+            case "cf.assert":
+                self._asserted.append(number(operation.operands[0]))
             case "hal.buffer_view.buffer":
                 memory = Memory("argument", _argument_number(operation.operands[0]))
                 self._places[operation.results[0]] = self._begin(memory)

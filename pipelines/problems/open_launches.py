@@ -118,6 +118,8 @@ class OpenLaunches:
 
     steps: tuple[Step, ...]
     launches: LaunchList
+    asserted: tuple[int, ...] = ()
+    """Steps that aren't zero for shapes that the program takes."""
 
     @property
     def is_open(self) -> bool:
@@ -125,8 +127,13 @@ class OpenLaunches:
         return any(step.operation == SIZE for step in self.steps)
 
     def at(self, shapes: Sequence[Sequence[int]]) -> LaunchList:
-        """What a call on arguments of these `shapes` does; what has nothing to do is left out."""
+        """What a call on arguments of these `shapes` does; what has nothing to do is left out.
+
+        That is nothing for shapes that the program doesn't take: it says itself why not.
+        """
         values = self._values(shapes)
+        if not all(values[each] for each in self.asserted):
+            return LaunchList((), (), ())
 
         def place(symbolic: Place) -> Place:
             return Place(symbolic.memory, values[symbolic.offset])
@@ -163,7 +170,9 @@ class OpenLaunches:
     def to_json(self) -> str:
         """The steps and the list as text without spaces, which reflection splits words at."""
         steps = [[step.operation, step.bits, *step.operands] for step in self.steps]
-        return f'{{"steps":{json.dumps(steps, separators=(",", ":"))},"launches":{self.launches.to_json()}}}'
+        asserted = json.dumps(self.asserted, separators=(",", ":"))
+        steps_text = json.dumps(steps, separators=(",", ":"))
+        return f'{{"steps":{steps_text},"asserted":{asserted},"launches":{self.launches.to_json()}}}'
 
     @staticmethod
     def from_json(text: str) -> OpenLaunches:
@@ -173,7 +182,8 @@ class OpenLaunches:
             steps = tuple(
                 Step(operation, tuple(operands), bits) for operation, bits, *operands in content["steps"]
             )
-            return OpenLaunches(steps, LaunchList.from_json(json.dumps(content["launches"])))
+            launches = LaunchList.from_json(json.dumps(content["launches"]))
+            return OpenLaunches(steps, launches, tuple(content["asserted"]))
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a list of launches: {error!r}") from None
 

@@ -116,3 +116,17 @@ def test_a_list_is_that_of_shapes() -> None:
     assert launches.at([(2, 0)]).stages == ()
     with pytest.raises(ValueError, match="not a list of launches"):
         OpenLaunches.from_json("{}")
+
+
+def test_shapes_that_the_program_refuses_have_no_launches() -> None:
+    steps = (
+        Step(SIZE, (0, 0), 64),
+        Step(SIZE, (0, 1), 64),
+        Step("arith.cmpi:eq", (0, 1), 1),
+        Step(CONSTANT, (1,), 64),
+    )
+    kernel = Launch("kernel", (3, 3, 3), (), ())
+    open_launches = OpenLaunches(steps, LaunchList(((kernel,),), (0,), ()), asserted=(2,))
+    assert OpenLaunches.from_json(open_launches.to_json()) == open_launches
+    assert open_launches.at([(5, 5)]).stages == ((Launch("kernel", (1, 1, 1), (), ()),),)
+    assert open_launches.at([(5, 4)]).stages == ()

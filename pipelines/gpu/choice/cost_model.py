@@ -57,8 +57,8 @@ CYCLES_OF_LOAD = 4
 """Of a multiprocessor for a quad of each thread of a warp: a first cache gives 128 bytes in a cycle, in which
 128 multiply-adds are started."""
 INDEX_CYCLES, INDEX_CYCLES_OF_LOAD = 60, 3
-"""The same of what a thread computes of indices where sizes are known only at run time, for itself and for each
-quad of the image: of 64 bits, and all columns may be outside."""
+"""The same of what a thread computes of indices where sizes are known only at run time, for itself and for
+each quad of the image: of 64 bits, and all columns may be outside."""
 TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
 SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 1e-6, 0.1e-6
@@ -201,7 +201,8 @@ def columns_seconds(
 
     where rows ahead leave a latency of all filters and less of each row, and keep more loads under
     way. A thread's cycles are those of its loads from the first cache or of its multiply-adds, whichever are
-    more, and of indices where sizes are known only at run time; multiprocessors with few threads are busy for a part of the time.
+    more, and of indices where sizes are known only at run time. Multiprocessors with few threads are busy for
+    a part of the time.
     """
     moved = (shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes) / (
         machine.memory_bandwidth
