@@ -212,7 +212,10 @@ class _Workgroup:
 
         def move(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
             moved = self._blocks.move_following(first, carried)
+            # Or it would release a place again before others do.
+            self._blocks.wait_for_keys(first)
             self._blocks.release_keys(first)
+            self._blocks.wait_for_values(first)
             self._blocks.release_values(first)
             return moved
 
