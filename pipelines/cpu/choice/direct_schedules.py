@@ -38,8 +38,10 @@ LEAST_TILED_LANES = 4
 Of 5 to 7 channels they take two thirds, on Zen 3; 3 channels by a whole vector 0.6 of those by two lanes."""
 MAX_ALL_VECTORS = 6
 """The same of one that has all channels: pixels are read once, and registers hold some beside the filters."""
-MOST_WAITING = 32
-"""Outputs of a workgroup that take less to multiply by filters than these take to come from memory."""
+MOST_WAITING = 16
+"""Outputs of a layer that take less to multiply by filters than these take to come from memory.
+
+Of 28 outputs widening takes AVX2 longer than reading: 2048 to 2048 channels took 1.14 of the time."""
 MAX_PIXEL_BLOCKS = (112, 224, 448)
 """Pixels of a workgroup of the direct kernel: more read filters less often, fewer leave L2 to filters."""
 
@@ -60,6 +62,7 @@ def direct_defaults(
     images, pixels, rows = representative(shape).images, shape.output_size[-1], shape.output_rows
     # A register block then has so few products for each channel that fetching takes a tenth of its time.
     in_parts = target.vector_width < CACHE_LINE_FLOATS
+    half = filter_type(shape, images * rows * pixels, target)
 
     def schedule(register_block: _Block, block: tuple[int, int], count: int) -> DirectSchedule:
         register_pixels, register_vectors, width = register_block
@@ -74,7 +77,7 @@ def direct_defaults(
             pixel_block=pixel_block,
             channel_splits=channel_parts(count, tasks, channel_blocks),
             image_prefetch=None if in_parts else 1,
-            filter_type=filter_type(shape, row_block * pixel_block, target),
+            filter_type=half,
         )
 
     fitting = _register_block(shape, pixels, target, machine)
@@ -100,7 +103,7 @@ def direct_defaults(
 
 
 def filter_type(shape: ConvolutionShape, outputs: int, target: CpuTarget) -> str | None:
-    """The type of half precision that filters are stored in where a workgroup has so many outputs.
+    """The type of half precision that filters are stored in where a layer has so many outputs.
 
     They are where outputs are so few that they wait for filters from beyond L2. None where numbers need more,
     and where units multiply bf16, whose kernels read filters of bf16 as they are.

@@ -54,12 +54,15 @@ def test_a_few_rows_read_them(type_: torch.dtype, rows: int, tmp_path: Path) -> 
     expect_rounded_once(results, in_double(model, inputs), type_, SUM_ERRORS["cpu"])
 
 
-def test_many_rows_read_f32(tmp_path: Path) -> None:
+@pytest.mark.parametrize("layer", ["linear", "7x7"])
+def test_many_outputs_read_f32(layer: str, tmp_path: Path) -> None:
     """They are multiplied for longer than filters take to come from memory."""
-    model, report = torch.nn.Linear(CHANNELS, COLUMNS, bias=False).half(), tmp_path / "report.json"
-    results_of(model, [torch.zeros(300, CHANNELS).half()], report=report)
-    (layer,) = json.loads(report.read_text())["layers"]
-    assert "filter_type" not in layer["candidates"][layer["chosen"]]["schedule"]
+    linear = torch.nn.Linear(CHANNELS, COLUMNS, bias=False), (300, CHANNELS)
+    model, shape = linear if layer == "linear" else (torch.nn.Conv2d(512, 512, 3, padding=1), (1, 512, 7, 7))
+    report = tmp_path / "report.json"
+    results_of(model.half(), [torch.zeros(shape).half()], report=report)
+    (told,) = json.loads(report.read_text())["layers"]
+    assert "filter_type" not in told["candidates"][told["chosen"]]["schedule"]
 
 
 @pytest.mark.parametrize("name", ["f16", "bf16"])
