@@ -100,12 +100,8 @@ class Blocks(ABC):
         """Initializes barriers, by one thread."""
 
     @abstractmethod
-    def wait_for_keys(self, first: Index) -> None:
-        """Waits until the keys of a block are here, and queries."""
-
-    @abstractmethod
-    def wait_for_values(self, first: Index) -> None:
-        """The same of its values."""
+    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
+        """Waits until the keys of one block are here, and queries, and the values of one."""
 
     @abstractmethod
     def release_keys(self, first: Index) -> None:
@@ -236,11 +232,11 @@ class MovedBlocks(Blocks):
             for kind in (self._full, self._empty):
                 self._barrier(kind, Index(place)).initialize(arrivals=self._schedule.threads // WARP_THREADS)
 
-    def wait_for_keys(self, first: Index) -> None:
-        self._wait(self._full, first)
-
-    def wait_for_values(self, first: Index) -> None:
-        """They came with the keys."""
+    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
+        # Values come with keys, for which a warpgroup has waited before.
+        del values
+        if keys is not None:
+            self._wait(self._full, keys)
 
     def release_keys(self, first: Index) -> None:
         """They are released with the values."""
@@ -332,13 +328,11 @@ class CopiedBlocks(Blocks):
             self._copied_values.copy(first, self._shared, place + self._of_keys.bytes)
             self._barrier(self._full_values, self._position(first)[0]).arrive_when_copied()
 
-    def wait_for_keys(self, first: Index) -> None:
-        self._wait(self._full_keys, first)
+    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
+        for kind, first in ((self._full_keys, keys), (self._full_values, values)):
+            if first is not None:
+                self._wait(kind, first)
         # They were written as threads write.
-        publish()
-
-    def wait_for_values(self, first: Index) -> None:
-        self._wait(self._full_values, first)
         publish()
 
     def release_keys(self, first: Index) -> None:

@@ -153,6 +153,7 @@ class _Workgroup:
         """
         columns, keys = self._scores.columns, self._schedule.keys
         first = Index(0)
+        self._blocks.wait(keys=first)
         scored = self._begin_scores(first, min(keys, columns))
         commit_products()
         moved = self._blocks.move_following(first, moved)
@@ -176,7 +177,7 @@ class _Workgroup:
             counts[1] = _whole_steps(rest) * WARPGROUP_ROWS // (WARPGROUP_THREADS * PAIR)
         values, weights, _ = _parted(carried, counts)
         last = Index((ceil_div(columns, keys) - 1) * keys)
-        self._blocks.wait_for_values(last)
+        self._blocks.wait(values=last)
         begin_products()
         mixed = self._begin_mixed(last, weights, values[4:])
         commit_products()
@@ -193,7 +194,7 @@ class _Workgroup:
     ) -> list[ir.Value]:
         """Adds a block of keys by its `weights`, and finds those of the next one, of `count` keys."""
         following = first + self._schedule.keys
-        self._blocks.wait_for_values(first)
+        self._blocks.wait(keys=following, values=first)
         scored = self._begin_scores(following, count)
         commit_products()
         mixed = self._begin_mixed(first, weights, values[4:])
@@ -213,9 +214,8 @@ class _Workgroup:
         def move(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
             moved = self._blocks.move_following(first, carried)
             # Or it would release a place again before others do.
-            self._blocks.wait_for_keys(first)
+            self._blocks.wait(keys=first, values=first)
             self._blocks.release_keys(first)
-            self._blocks.wait_for_values(first)
             self._blocks.release_values(first)
             return moved
 
@@ -225,7 +225,6 @@ class _Workgroup:
 
     def _begin_scores(self, first: Index, count: int) -> WarpgroupSums:
         """Begins this thread's scores of so many keys, or of a few more, without their factor."""
-        self._blocks.wait_for_keys(first)
         begin_products()
         sums = WarpgroupSums.unset(_whole_steps(count))
         for step, (rows, columns) in enumerate(
