@@ -202,6 +202,7 @@ def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) ->
     """Build `transform` with a multiplication by the scale, if it `scales`, and an addition of the shift, for
     the operations of `affine`."""
     folded = set(affine.operations)
+    is_single = ir.RankedTensorType(transform.result.type).shape[-1] == 1
     rank = ir.RankedTensorType(transform.result.type).rank
     channel = ir.AffineMap.get(rank, 0, [ir.AffineExpr.get_dim(rank - 1)])
     kept = [
@@ -214,8 +215,11 @@ def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) ->
         )
         if any(use.owner.operation not in folded for use in argument.uses)
     ]
-    added = [resource_constant(affine.function.scale, "scale")] if scales else []
-    added += [resource_constant(affine.function.shift, "shift")] if affine.function.shifts else []
+    factors = {"scale": affine.function.scale} if scales else {}
+    terms = {"shift": affine.function.shift} if affine.function.shifts else {}
+    # Of one channel they are numbers: IREE copies a constant of one element in each call.
+    numbers = {**factors, **terms} if is_single else {}
+    added = [resource_constant(each, name) for name, each in {**factors, **terms}.items() if not is_single]
     built = ops.output_transform(
         ir.RankedTensorType(transform.result.type),
         transform.accumulator,
@@ -232,11 +236,12 @@ def _build(transform: ops.OutputTransformOp, affine: Affine, *, scales: bool) ->
     first = operations.index(affine.operations[0])
     with ir.InsertionPoint(built.body):
         inline_operations(operations[: first + 1], values)
-        number = values[affine.number]
-        if scales:
-            number = arith.mulf(number, arguments[0])
-        if affine.function.shifts:
-            number = arith.addf(number, arguments[len(added) - 1])
+        number, given = values[affine.number], iter(arguments[: len(added)])
+        for name, operation in (("scale", arith.mulf), ("shift", arith.addf)):
+            if name in factors or name in terms:
+                known = numbers.get(name)
+                constant = None if known is None else arith.constant(number.type, known.item())
+                number = operation(number, next(given) if constant is None else constant)
         values[affine.result] = number
         rest = [each for each in operations[first + 1 :] if each not in folded]
         (result,) = inline_operations(rest, values)
