@@ -267,7 +267,7 @@ RUNS: Mapping[str, Run] = {
     "open-sizes.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
-        "open_sizes --output benchmarks/results/open-sizes.json",
+        "open_sizes --programs build/open-sizes --burst 0.05 --output benchmarks/results/open-sizes.json",
     ),
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
