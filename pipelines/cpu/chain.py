@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KernelKind
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -35,7 +36,8 @@ def chain_attributes(
     kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
 ) -> dict[str, ir.Attribute]:
     """What the executable of a convolution, whose second operand its filters are, tells of its workgroups."""
-    return _work(kernel) | _convolution_spans(kernel, group, signature)
+    filters = signature.operands[1].type.element_type
+    return _work(kernel, element_bytes(str(filters))) | _convolution_spans(kernel, group, signature)
 
 
 def spans(
@@ -115,15 +117,15 @@ def count_workgroups(
     executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
 
-def _work(kernel: CpuKernel) -> dict[str, ir.Attribute]:
-    """Its products, and the filters that it reads."""
+def _work(kernel: CpuKernel, filter_bytes: int) -> dict[str, ir.Attribute]:
+    """Its products, and the filters that it reads, of `filter_bytes` each."""
     shape, attributes = kernel.shape, {}
     if shape.tiles is not None and not shape.unknown_sizes:
         products = shape.tiles * shape.tile_products * shape.output_channels
         attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
     if not shape.runtime_filter:
-        of_element = shape.element_types.domain_bytes
-        sizes = (of_element * elements for elements in (prod(kernel.packed_filter_shape), kernel.filter_part))
+        counts = prod(kernel.packed_filter_shape), kernel.filter_part
+        sizes = (filter_bytes * elements for elements in counts)
         attributes[FILTERS_ATTRIBUTE_NAME] = ir.DenseI64ArrayAttr.get([1, *sizes])
     return attributes
 
