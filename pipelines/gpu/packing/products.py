@@ -57,7 +57,12 @@ class ProductPacking(ConvolutionPacking, ABC):
 
     @property
     def padded_reduction(self) -> int:
-        return _round_up(self.reduction, self.schedule.block_reduction * self.schedule.reduction_parts)
+        return _round_up(self.reduction, self.part_unit * self.schedule.reduction_parts)
+
+    @property
+    def part_unit(self) -> int:
+        """What the reduction dimension of a part is a multiple of."""
+        return self.schedule.block_reduction
 
     @property
     def part_reduction(self) -> int:

@@ -66,6 +66,11 @@ class SplitPacking(ProductPacking):
     schedule: MatrixSchedule
 
     @property
+    def part_unit(self) -> int:
+        # Whole products and parts have whole blocks of sums, whatever their number.
+        return (self.schedule.summed_block if self.whole_products else None) or super().part_unit
+
+    @property
     def stages(self) -> int:
         """Of one product."""
         return self.padded_reduction // self.schedule.block_reduction

@@ -130,6 +130,8 @@ def _mfma_misfit(schedule: MfmaSchedule, shape: ConvolutionShape, target: GpuTar
 def _warpgroup_misfit(
     schedule: WarpgroupSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
+    if schedule.divided_products is not None and schedule.divided_products >= shape.transform_size:
+        return f"{schedule} divides the last products alone of more than {shape.transform_size}"
     return _warpgroup_products_misfit(schedule, target) or _matrix_misfit(schedule, shape, target)
 
 

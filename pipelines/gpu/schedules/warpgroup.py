@@ -41,8 +41,8 @@ class WarpgroupSchedule(StagedSchedule):
     of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
-    are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, and for more
-    than 128 but in two warpgroups beside one copying warp.
+    are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
+    than 128 but in two warpgroups beside one copying warp, and for divided products without parts.
     """
 
     kind = "warpgroup"
@@ -56,6 +56,8 @@ class WarpgroupSchedule(StagedSchedule):
         super().__post_init__()
         if self.copying_warps not in (1, 2, 4):
             raise ValueError(f"copying_warps must be 1, 2 or 4, not {self.copying_warps}")
+        if self.divided_products is not None and self.reduction_parts == 1:
+            raise ValueError(f"divided_products are those of several reduction_parts, not of {self}")
         for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
             if getattr(self, name) % multiple:
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")

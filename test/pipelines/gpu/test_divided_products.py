@@ -22,16 +22,19 @@ SCHEDULE = WarpgroupSchedule(
     64, 64, summed_block=64, stages=4, walking_workgroups=7, reduction_parts=2, divided_products=3
 )
 PROGRAM = ScheduledProgram(
-    (9, 8), 128, 72, (3, 3), (2, 2), (3, 3), batch=2, low=(1, 1), high=(1, 1), schedule=SCHEDULE
+    (9, 8), 80, 72, (3, 3), (2, 2), (3, 3), batch=2, low=(1, 1), high=(1, 1), schedule=SCHEDULE
 )
 SHAPE = ConvolutionShape.decomposed(
-    ConvolutionProblem.parse("2x9x8x128->72 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"),
+    ConvolutionProblem.parse("2x9x8x80->72 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"),
     decompose((3, 3), (2, 2), part_size=(3, 3)),
 )
 
 
 def test_agrees_with_float64(tmp_path: Path) -> None:
-    """Seven workgroups walk over two blocks of columns of 13 whole products, then of three in two parts."""
+    """Seven workgroups walk over two blocks of columns of 13 whole products, then of three in two parts.
+
+    A part has a block of 64 positions, so that the reduction is padded to 128.
+    """
     (text,) = PROGRAM.ptx("sm_90a", tmp_path)
     kernels = Kernel.by_stage(text)
     image, filters, bias = PROGRAM.arguments()

@@ -218,6 +218,7 @@ def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
         ((64, 64), {"products": 2}, "products must be 1 or 3, not 2"),
         ((64, 64), {"summed_block": 24}, "summed_block 24 must be a multiple of 16"),
         ((64, 64), {"summed_block": 48}, "summed_block 48 must be a multiple of 32"),
+        ((64, 64), {"divided_products": 3}, "those of several reduction_parts"),
         ((64, 64), {"copying_warps": 3}, "copying_warps must be 1, 2 or 4, not 3"),
         ((128, 192), {"copying_warps": 4}, "warps that gather have no registers to give"),
         ((64, 128), {"summed_block": 32}, "192 sums of a thread are for one workgroup of two warpgroups"),
