@@ -28,18 +28,21 @@ def gemv_seconds(packing: GemvPacking, machine: GpuMachine) -> float:
                                  balance * operations / rate,
                                  (rounds of workgroups * their steps - 1) * latency of loads)
 
-    with the bandwidth of where the matrix fits, the rows that each block of columns reads, and the balance
-    that of the fullest multiprocessor to all of them. The latency of products has that of the first loads.
+    with the bandwidth of where the matrix fits, which each block of rows reads again from the cache, the rows
+    that each block of columns reads, and the balance that of the fullest multiprocessor to all of them. The
+    latency of products has that of the first loads.
     """
     schedule, shape = packing.schedule, packing.shape
     columns = packing.padded_filters // schedule.block_columns
-    blocks = columns * schedule.reduction_parts
+    assert shape.tiles is not None, "it suits no layer of unknown sizes"
+    row_blocks = ceil_div(shape.tiles, schedule.block_rows)
+    blocks = columns * row_blocks * schedule.reduction_parts
     most = ceil_div(blocks, machine.multiprocessors)
     balance = most * machine.multiprocessors / blocks
     elements = packing.padded_filters * packing.padded_reduction
     matrix, rows = packing.operand_bytes * elements, columns * shape.images * shape.image_bytes
-    moving = max(matrix / machine.bandwidth(matrix), (matrix + rows) / machine.cache_bandwidth)
-    operations = 0 if schedule.on_matrix_units else 2 * schedule.block_rows * elements
+    moving = max(matrix / machine.bandwidth(matrix), (row_blocks * matrix + rows) / machine.cache_bandwidth)
+    operations = 0 if schedule.on_matrix_units else 2 * row_blocks * schedule.block_rows * elements
     resident = schedule.resident_threads // schedule.threads
     steps = packing.part_reduction // schedule.block_reduction
     latency = CACHED_LATENCY if matrix <= machine.cache_size else LOAD_LATENCY

@@ -14,7 +14,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 GEMV_ROWS = (1, 2, 4, MAX_GEMV_ROWS)
-"""Of a block, all rows of a layer."""
+"""Of a block, all rows of a layer if these are no more."""
 GEMV_WORKGROUPS = (1, 2, 4)
 """For each multiprocessor."""
 GEMV_STEPS = ((1, 0), (1, 1), (1, 2), (2, 0), (4, 0))
@@ -29,7 +29,7 @@ def gemv_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
     """
     if shape.tiles is None or not GemvSchedule.suits(shape):
         return
-    rows = next(each for each in GEMV_ROWS if shape.tiles <= each)
+    rows = next((each for each in GEMV_ROWS if shape.tiles <= each), MAX_GEMV_ROWS)
     # Of those that take as long, wide blocks read rows least, and many warps have most loads under way.
     for columns, (factor, more) in product(reversed(gemv_columns(shape.exact_type)), GEMV_STEPS):
         single = GemvSchedule(rows, columns, shape.exact_type, 1)
@@ -39,7 +39,7 @@ def gemv_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
         if not fits(whole, target, shape.element_types) or kernel_misfit(shape, target, whole) is not None:
             continue
         steps = ceil_div(shape.reduction, whole.block_reduction)
-        blocks = ceil_div(shape.group_outputs, columns)
+        blocks = ceil_div(shape.group_outputs, columns) * ceil_div(shape.tiles, rows)
         wanted = (ceil_div(each * machine.multiprocessors, blocks) for each in GEMV_WORKGROUPS)
         parts = {ceil_div(steps, ceil_div(steps, min(each, steps))) for each in wanted}
         yield from (replace(whole, reduction_parts=each) for each in sorted({1, *parts}))

@@ -20,7 +20,9 @@ from .product import ProductSchedule
 GEMV_LOADS = 8
 """Of 16 bytes, that a thread has under way before it multiplies any."""
 MAX_GEMV_ROWS = 8
-"""The columns of a product of NVIDIA's matrix units."""
+"""Of a block: the columns of a product of NVIDIA's matrix units."""
+MAX_GEMV_LAYER_ROWS = 64
+"""Of all blocks, each of which reads the matrix."""
 _MOST_COLUMNS = 128
 """Of a block of f32: all threads of a warp load 16 bytes of the same row of the matrix."""
 _MOST_MATRIX_COLUMNS = 64
@@ -67,7 +69,7 @@ class GemvSchedule(ProductSchedule):
             return False
         is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
         is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0
-        return is_direct and is_pointwise and shape.batch * prod(shape.output_size) <= MAX_GEMV_ROWS
+        return is_direct and is_pointwise and shape.batch * prod(shape.output_size) <= MAX_GEMV_LAYER_ROWS
 
     @property
     def factors(self) -> Number:

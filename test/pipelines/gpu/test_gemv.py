@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
@@ -75,10 +76,10 @@ def test_vgg_at_one_image_takes_little_more_than_its_matrices(
 @pytest.mark.parametrize(
     "other",
     [
-        layer(9, 512, 512, halves("f16")),
+        layer(65, 512, 512, halves("f16")),
         layer(1, 510, 512, halves("f16")),
     ],
-    ids=["nine rows", "no whole quads"],
+    ids=["65 rows", "no whole quads"],
 )
 def test_other_layers_have_none(other: ConvolutionShape) -> None:
     assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
@@ -91,7 +92,7 @@ def test_schedules_are_for_few_rows_of_nvidias_gpus() -> None:
     of = layer(1, 512, 512, halves("bf16"))
     assert kernel_misfit(of, AMPERE, schedule) is None
     assert "no matrix units" in (kernel_misfit(of, replace(AMPERE, matrix_unit=None), schedule) or "")
-    assert "at most 8 rows" in (kernel_misfit(layer(9, 512, 512, "f32"), AMPERE, schedule) or "")
+    assert "at most 64 rows" in (kernel_misfit(layer(65, 512, 512, "f32"), AMPERE, schedule) or "")
     for sizes, type_, message in (
         ((9, 64), "f16", "block_rows must be at most 8, not 9"),
         ((1, 8), "f16", "block_columns must be one of 16, 32, 64, not 8"),
@@ -150,7 +151,11 @@ def grid(*extents: Index) -> Iterator[tuple[int, ...]]:
         ("f32", 3, 72, 260),
         # Parts of the sums by workgroups.
         ("f16", 1, 12288, 16),
-        *wide_combinations([("f16", 8, 72, 260), ("f32", 8, 520, 24), ("f32", 1, 12288, 16)]),
+        # Blocks of rows, the last of which has fewer.
+        ("f16", 20, 72, 48),
+        *wide_combinations(
+            [("f16", 8, 72, 260), ("f32", 8, 520, 24), ("f32", 1, 12288, 16), ("f32", 19, 96, 16)]
+        ),
     ],
 )
 def test_sums_are_those_of_f32(type_: str, rows: int, channels: int, columns: int, tmp_path: Path) -> None:
@@ -173,7 +178,8 @@ def test_sums_are_those_of_f32(type_: str, rows: int, channels: int, columns: in
     kernels["filter"].run([matrix, between], of_filter)
     assert packing.pack_filters(matrix[None]).tobytes() in between.tobytes()
     blocks = packing.padded_filters // schedule.block_columns
-    of_products = grid(Index(1), Index(blocks), Index(schedule.reduction_parts))
+    row_blocks = ceil_div(rows, schedule.block_rows)
+    of_products = grid(Index(row_blocks), Index(blocks), Index(schedule.reduction_parts))
     if schedule.reduction_parts > 1:
         of_output = grid(*OutputTransformKernel(packing).workgroups(Sizes({BATCH: Index(1)})))
         kernels["products"].run([image, between, between], of_products)
