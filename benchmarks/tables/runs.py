@@ -75,6 +75,11 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types bf16 "
         "--tools winograd inductor-graphs --jobs 16 --rounds 5 --limit 110",
     ),
+    "gpu-between-copies-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_between --jobs 16 --rounds 20 --layers ...` at `2f596f77",
+    ),
     "gpu-between-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",

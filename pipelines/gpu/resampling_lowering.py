@@ -11,7 +11,7 @@ from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD
-from iree.winograd.pipelines.gpu.kernels.resampling import RESAMPLING_THREADS, ResamplingKernel, TapTable
+from iree.winograd.pipelines.gpu.kernels.resampling import ResamplingKernel, TapTable
 from iree.winograd.pipelines.problems.tensor_operations import ResampledImage
 
 
@@ -48,5 +48,5 @@ def lowered_resampling(launcher: Launcher, operation: ResampledImage) -> ir.Valu
         whole, first = operation.destination.whole, operation.destination.first
         result = replace(TensorArgument.of(whole, by_quads), together=together).from_channel(first)
         updated = None if is_empty(whole) else whole
-    threads = WorkgroupThreads(RESAMPLING_THREADS)
+    threads = WorkgroupThreads(kernel.threads)
     return launcher.launch(kernel, kernel.name, threads, operands, result, updated=updated)

@@ -19,7 +19,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread
 
 ELEMENTWISE_THREADS = 256
 _MOST_HELD = 4
-"""Quads, or octets, of a thread: as many loads of an image as are on their way at a time."""
+"""Quads of a thread, or half as many octets: loads of an image that are on their way at a time."""
 _MANY_THREADS = 1 << 18
 """As many as large GPUs have resident: further ones are for threads that have one already."""
 
@@ -127,7 +127,8 @@ class ElementwiseKernel:
     @property
     def _block(self) -> int:
         """Quads, or octets, of a workgroup."""
-        return ELEMENTWISE_THREADS * min(_MOST_HELD, max(1, self._vectors // _MANY_THREADS))
+        most = _MOST_HELD * QUAD // self.together
+        return ELEMENTWISE_THREADS * min(most, max(1, self._vectors // _MANY_THREADS))
 
     @property
     def _vectors(self) -> int:

@@ -27,6 +27,8 @@ _UNROLLED_LOADS = 32
 """Vectors of a thread whose sums are no loop: how many elements it has so far is known where it adds more."""
 _BANKS = 32
 """Of shared memory."""
+_JOINED_ROWS = 8
+"""Of states of as many elements, that a thread joins at a time."""
 
 
 class Summed(Enum):
@@ -371,6 +373,7 @@ class SharedStates:
     across: int
     width: int
     components: Sequence[SharedScalars]
+    """Without the number of elements where that is known."""
     element: ir.Type
     count: int | None = None
     """Elements that the state of each thread is of, where all have as many: nothing divides by it then."""
@@ -385,10 +388,8 @@ class SharedStates:
         count: int | None = None,
     ) -> SharedStates:
         rows = across * (width + 1 if width > 1 and across < _BANKS else width)
-        components = [
-            SharedScalars.allocate((along, rows), f"component_{i}", element)
-            for i in range(statistic.components)
-        ]
+        stored = statistic.components - (statistic.counts and count is not None)
+        components = [SharedScalars.allocate((along, rows), f"component_{i}", element) for i in range(stored)]
         return SharedStates(statistic, along, across, width, components, element, count)
 
     @staticmethod
@@ -415,27 +416,22 @@ class SharedStates:
 
     def merged(self, column: Index) -> State:
         """That of all threads along a column, once they are merged."""
-        return self._load(Index(0), column, self.along)
+        return self._load(Index(0), self._place(column), self.along)
 
     def store(self, state: State, row: Index, column: Index) -> None:
-        for component, value in zip(self.components, state, strict=True):
-            component.store(value, self._place(row, column))
+        self._store(state, row, self._place(column))
 
     def merge(self, row: Index, column: Index) -> None:
         """Merges columns into their first row; each thread has stored those from `column` on at a row."""
-        remaining = self.along
         barrier()
+        remaining = self.along
         while remaining > 1:
-            remaining //= 2
-            halves, of_each = remaining, self.along // (2 * remaining)
-
-            def halve(distance: int = halves, threads: int = of_each) -> None:
-                for lane in range(self.width):
-                    place = column + lane
-                    states = [self._load(each, place, threads) for each in (row, row + distance)]
-                    self.store(self.statistic.merge(*states), row, place)
-
-            when(row.less_than(halves), halve)
+            rows = min(remaining, _JOINED_ROWS) if self._are_alike else 2
+            merged, remaining = self.along // remaining, remaining // rows
+            if self._are_alike:
+                self._join(rows, remaining, merged)
+            else:
+                self._halve(row, column, remaining)
             barrier()
 
     def merged_columns(self, first: Index, count: int) -> State:
@@ -444,17 +440,56 @@ class SharedStates:
             return self.merged(first)
         return self.statistic.join(count, lambda i: self.merged(first + i), self.element)
 
-    def _load(self, row: Index, column: Index, threads: int) -> State:
-        """That of so many threads."""
-        *counts, last = (each.load(self._place(row, column)) for each in self.components)
-        if self.count is not None and counts:
-            counts[0] = arith.constant(self.element, float(self.count * threads))
-        return [*counts, last]
+    @property
+    def _are_alike(self) -> bool:
+        """Whether states are of as many elements each, or it doesn't matter."""
+        return self.count is not None or not self.statistic.counts
 
-    def _place(self, row: Index, column: Index) -> list[Index]:
-        if self.width == 1:
-            return [row, column]
-        return [row, column % self.width * self.across + column // self.width]
+    def _join(self, rows: int, kept: int, threads: int) -> None:
+        """Joins every `kept`-th row into the first `kept` ones, so many at a time, by all threads at once.
+
+        States are those of so many `threads`. None reads what another one writes.
+        """
+        columns = self.across * self.width
+        for begin in range(0, columns * kept, SUMMING_THREADS):
+            number = thread_id() + begin
+            row, place = number // columns, number % columns
+
+            def join(row: Index = row, place: Index = place) -> None:
+                def load(i: Index) -> State:
+                    return self._load(row + i * kept, place, threads)
+
+                self._store(self.statistic.join(rows, load, self.element), row, place)
+
+            when(number.less_than(columns * kept), join)
+
+    def _halve(self, row: Index, column: Index, distance: int) -> None:
+        """Merges rows into those that are so far before them."""
+
+        def halve() -> None:
+            for lane in range(self.width):
+                place = self._place(column + lane)
+                states = [self._load(each, place, 1) for each in (row, row + distance)]
+                self._store(self.statistic.merge(*states), row, place)
+
+        when(row.less_than(distance), halve)
+
+    def _load(self, row: Index, place: Index, threads: int) -> State:
+        """That of so many threads."""
+        stored = [each.load([row, place]) for each in self.components]
+        if len(stored) == self.statistic.components:
+            return stored
+        assert self.count is not None
+        return [arith.constant(self.element, float(self.count * threads)), *stored]
+
+    def _store(self, state: State, row: Index, place: Index) -> None:
+        stored = state[len(state) - len(self.components) :]
+        for component, value in zip(self.components, stored, strict=True):
+            component.store(value, [row, place])
+
+    def _place(self, column: Index) -> Index:
+        """Where a column is in a row."""
+        return column if self.width == 1 else column % self.width * self.across + column // self.width
 
 
 def _lanes(state: State, width: int) -> list[State]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -22,7 +22,9 @@ from .tap_line import TapLine
 from .tap_window import TapWindow
 from .transforms import ThreadGrid
 
-RESAMPLING_THREADS = 256
+_THREADS = 256
+_OCTET_THREADS = 128
+"""Of a workgroup whose threads have octets: they compute more, and workgroups of fewer end at more times."""
 MOST_TAPS = 16
 """Of all dimensions together: as many elements as a thread loads before it stores one."""
 _NEIGHBOURS = 8
@@ -164,6 +166,11 @@ class ResamplingKernel:
         return max(self.width, self.singles)
 
     @property
+    def threads(self) -> int:
+        """Of a workgroup."""
+        return _OCTET_THREADS if self.width > QUAD else _THREADS
+
+    @property
     def reads_quads(self) -> bool:
         """Whether the image is read by quads."""
         return self.width > 1 and not self._gathers
@@ -193,9 +200,7 @@ class ResamplingKernel:
             columns = None
             if self.columns_window is not None:
                 columns = self._along(self._columns, self.columns_window.block, first, tables)
-            # All loads are before the first store, which they might depend on otherwise.
-            values = self._values(image, others, rows, columns, first)
-            for row, of_row in enumerate(values):
+            for row, of_row in enumerate(self._values(image, others, rows, columns, first)):
                 for column, value in enumerate(of_row):
                     at = list(first)
                     at[self._rows] += row
@@ -287,12 +292,11 @@ class ResamplingKernel:
     @cached_property
     def _grid(self) -> ThreadGrid:
         if self._gathers:
-            return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _COLUMN_NEIGHBOURS)
+            return ThreadGrid(self._blocks[-1], self.threads, _COLUMN_NEIGHBOURS)
         if self.width > 1:
-            return ThreadGrid(self._blocks[-1], RESAMPLING_THREADS, _NEIGHBOURS)
+            return ThreadGrid(self._blocks[-1], self.threads, _NEIGHBOURS)
         # Single elements of whole rows, so that warps read and write neighbours.
-        threads = prod(self._blocks[-2:]) // self.singles
-        return ThreadGrid(threads, RESAMPLING_THREADS, RESAMPLING_THREADS)
+        return ThreadGrid(prod(self._blocks[-2:]) // self.singles, self.threads, self.threads)
 
     def _places(self, work: Work) -> tuple[list[list[Index]], Condition]:
         """Where this thread's first element is, and its neighbours, and whether it has some."""
@@ -361,8 +365,12 @@ class ResamplingKernel:
         rows: Sequence[_Taps],
         columns: Sequence[_Taps] | None,
         place: Sequence[Index],
-    ) -> list[list[ir.Value]]:
-        """Those of each row of a thread, of each of its `columns`; None of these where it has one."""
+    ) -> Iterator[list[ir.Value]]:
+        """Those of each row of a thread, of each of its `columns`; None of these where it has one.
+
+        All loads are before the first store, which they might depend on otherwise, unless registers hold no
+        more than the rows that one is made of.
+        """
         last = len(self.extents) - 1
 
         def of_row(taps: _Taps) -> list[ir.Value]:
@@ -374,10 +382,16 @@ class ResamplingKernel:
             return self._sums(self.columns_window, cells, columns)
 
         if self.window is None:
-            return [of_row(taps) for taps in rows]
-        read = [of_row(each) for each in self._read(self.window, place[self._rows])]
-        by_column = [self._sums(self.window, each, rows) for each in zip(*read, strict=True)]
-        return [list(each) for each in zip(*by_column, strict=True)]
+            yield from [of_row(taps) for taps in rows]
+            return
+        read: list[list[ir.Value]] = []
+        places = self._read(self.window, place[self._rows])
+        for offset, taps in zip(self.window.offsets, rows, strict=True):
+            end = offset + self.window.taps if self._rows_together == 1 else len(places)
+            read += [of_row(each) for each in places[len(read) : end]]
+            assert taps.weights is not None
+            by_column = zip(*read[offset : offset + self.window.taps], strict=True)
+            yield [self._sum(each, taps.weights) for each in by_column]
 
     def _read(self, window: TapWindow, first: Index) -> list[_Taps]:
         """The places that are read for a block from `first` on, each by itself."""

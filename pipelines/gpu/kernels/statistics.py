@@ -28,6 +28,11 @@ class Statistic:
     join: Callable[[int, Callable[[Index], State], ir.Type], State]
     """That of so many sets, which have as many elements each, by their scalar states."""
 
+    @property
+    def counts(self) -> bool:
+        """Whether the first component of a state is the number of its elements."""
+        return self.components > 1
+
     def add(self, state: State, elements: Sequence[ir.Value]) -> State:
         """With more elements, of each lane as many."""
         return self.merge(state, self.of(elements))

@@ -21,8 +21,10 @@ GEMV_LOADS = 8
 """Of 16 bytes, that a thread has under way before it multiplies any."""
 MAX_GEMV_ROWS = 8
 """Of a block: the columns of a product of NVIDIA's matrix units."""
-MAX_GEMV_LAYER_ROWS = 64
+MAX_GEMV_LAYER_ROWS = 32
 """Of all blocks, each of which reads the matrix."""
+MAX_GEMV_REREAD = 1 << 18
+"""Elements of a matrix that several blocks read: those of squeeze and excitation have fewer."""
 _MOST_COLUMNS = 128
 """Of a block of f32: all threads of a warp load 16 bytes of the same row of the matrix."""
 _MOST_MATRIX_COLUMNS = 64
@@ -64,12 +66,14 @@ class GemvSchedule(ProductSchedule):
 
     @staticmethod
     def suits(shape: ConvolutionShape) -> bool:
-        """Whether a convolution is such a product, of rows of whole quads."""
+        """Whether a convolution is such a product: of rows of whole quads, few or by a small matrix."""
         if shape.batch is None or shape.unknown_sizes or shape.groups > 1 or shape.input_channels_first:
             return False
         is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
         is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0
-        return is_direct and is_pointwise and shape.batch * prod(shape.output_size) <= MAX_GEMV_LAYER_ROWS
+        rows, elements = shape.batch * prod(shape.output_size), shape.reduction * shape.group_outputs
+        most = MAX_GEMV_LAYER_ROWS if elements <= MAX_GEMV_REREAD else MAX_GEMV_ROWS
+        return is_direct and is_pointwise and rows <= most
 
     @property
     def factors(self) -> Number:
