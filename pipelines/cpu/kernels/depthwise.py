@@ -6,6 +6,7 @@ vectors, and read an element for each multiply-add.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import gcd, prod
 
@@ -30,6 +31,8 @@ from .output_blocks import OutputBlock
 from .pixel_blocks import PixelBlock, PixelBlocks
 from .store import RegisterBlockStore
 
+_SHORT_ROW = 4
+"""Pixels of a narrower register block, for rows of unknown length: a multiply-add takes four cycles."""
 L1_WAY_BYTES = 4096
 """Bytes apart, or a multiple, at which elements share a set of L1."""
 
@@ -46,7 +49,8 @@ class DepthwiseKernel:
     channel, so that the filters of a row of taps stay in registers. Where the last dimension is padded, the
     blocks of pixels at the border have code of their own, without the taps that read zeros; outer dimensions
     have a range of taps for each row. Of images whose sizes only a call tells, that code finds out which
-    pixels exist, and rows shorter than a register block are summed one output after the other.
+    pixels exist; rows shorter than a register block are summed by narrower ones, and then one output after
+    the other.
 
     By its schedule a workgroup copies its input between zeros, one vector of channels after the other, and
     computes its rows of that vector from the copy: pixels may lie so that they share few sets of the cache.
@@ -118,18 +122,35 @@ class DepthwiseKernel:
         `image` is N x H... x C, or N x C x H... where lanes share elements, `filters` is
         `packed_filter_shape`, `output` is N x OH... x K.
         """
+        row_pixels = SizedShape.of(self.shape, work.sizes).output_size[-1]
+        if row_pixels.known is not None:
+            self._emit_of(work, image, filters, output, epilogue)
+            return
+        self._emit_by_length(
+            row_pixels, lambda kernel: kernel._emit_of(work, image, filters, output, epilogue)
+        )
+
+    def _emit_by_length(self, row_pixels: Index, emit: Callable[[DepthwiseKernel], None]) -> None:
+        """Emits it by the kernel with the largest register block that a row of unknown length isn't below."""
+        pixels = self.schedule.register_pixels
+        if pixels == 1:
+            emit(self)
+            return
+        below = _SHORT_ROW if pixels > _SHORT_ROW else 1
+        narrower = replace(self, schedule=replace(self.schedule, register_pixels=below))
+        when(
+            row_pixels.at_least(pixels),
+            lambda: emit(self),
+            lambda: narrower._emit_by_length(row_pixels, emit),
+        )
+
+    def _emit_of(
+        self, work: Work, image: Buffer, filters: Buffer, output: Buffer, epilogue: VectorEpilogue
+    ) -> None:
+        """Emits it for rows that are no shorter than a register block."""
         sized = SizedShape.of(self.shape, work.sizes)
         outputs = self._sized_outputs(work.workgroup[0], sized)
-        row_pixels = sized.output_size[-1]
-        if row_pixels.known is not None:
-            self._emit_rows(work, image, filters, self._store(output, epilogue), outputs, sized)
-            return
-        narrow = replace(self, schedule=replace(self.schedule, register_pixels=1))
-        when(
-            row_pixels.at_least(self.schedule.register_pixels),
-            lambda: self._emit_rows(work, image, filters, self._store(output, epilogue), outputs, sized),
-            lambda: narrow._emit_rows(work, image, filters, narrow._store(output, epilogue), outputs, sized),
-        )
+        self._emit_rows(work, image, filters, self._store(output, epilogue), outputs, sized)
 
     def _store(self, output: Buffer, epilogue: VectorEpilogue) -> RegisterBlockStore:
         register_block = (self.schedule.register_pixels, 1, self.schedule.vector_width)
