@@ -105,8 +105,8 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     most = ceil_div(blocks * packing.slots, machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / full_threads(machine)))
     rate = product_rate(schedule, machine) * occupancy
-    most_reduction = _most_reduction(packing, blocks, machine)
-    operations = 2 * schedule.block_rows * schedule.block_columns * most_reduction
+    longest = most_reduction(packing, blocks, machine.multiprocessors)
+    operations = 2 * schedule.block_rows * schedule.block_columns * longest
     computed = operations * machine.multiprocessors / rate
     image, result = batch * shape.image_bytes, batch * shape.result_bytes
     filters = operand_bytes * gemms * reduction * columns
@@ -125,7 +125,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
     written = result if is_direct and parts == 1 else sums
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (
-        PRODUCT_LATENCY + _staged_seconds(packing, most, most_reduction, hypot(computed, moved))
+        PRODUCT_LATENCY + _staged_seconds(packing, most, longest, hypot(computed, moved))
         if on_matrix_units or packing.reads_image
         else max(PRODUCT_LATENCY + computed, moved)
     )
@@ -149,12 +149,12 @@ def with_output_seconds(
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 
 
-def _most_reduction(packing: ProductPacking, blocks: int, machine: GpuMachine) -> int:
+def most_reduction(packing: ProductPacking, blocks: int, multiprocessors: int) -> int:
     """Positions of the reduction of all blocks of the fullest multiprocessor, of so many of each product.
 
     They take blocks in turns, first whole ones, then those in parts.
     """
-    multiprocessors, whole = machine.multiprocessors, blocks * packing.whole_products
+    whole = blocks * packing.whole_products
     parts = blocks * packing.slots - whole
     rounds, first = divmod(whole, multiprocessors)
     most = rounds * packing.padded_reduction + ceil_div(parts, multiprocessors) * packing.part_reduction

@@ -6,6 +6,7 @@ No GPU of NVIDIA takes part: `benchmarks/gpu_split.py` checks the kernels on one
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,13 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
+from iree.winograd.pipelines.gpu.choice.cost_model import most_reduction
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.memory import span
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import (
@@ -187,6 +190,31 @@ def test_few_blocks_share_a_long_reduction(sizes: tuple[int, int, int, int], is_
     products = [stage_seconds(shape, each, machine)["products"] for each in (split, whole)]
     # Stages come one after the other, each as late as the first.
     assert (products[0] < 0.6 * products[1]) == is_shared
+
+
+@pytest.mark.parametrize(("channels", "size"), [(512, 7), (320, 28), (1280, 16)])
+def test_multiprocessors_take_blocks_in_turns(channels: int, size: int) -> None:
+    """Whole products, then those in parts, of which some schedule leaves the fullest less than none does."""
+    machine, shape = default_gpu_machine("sm_90a"), _shape(channels, size=size, batch=2)
+    longest = {}
+    for schedule in schedules(shape, HOPPER, machine):
+        if not isinstance(schedule, WarpgroupSchedule) or schedule.resident_workgroups > 1:
+            continue
+        packing = SplitPacking(shape, schedule)
+        rows = -(-2 * prod(shape.tiles_per_image) // schedule.block_rows)
+        blocks = rows * packing.column_blocks
+        reductions = [0] * machine.multiprocessors
+        for number in range(blocks * packing.slots):
+            is_whole = number // blocks < packing.whole_products
+            each = packing.padded_reduction if is_whole else packing.part_reduction
+            reductions[number % len(reductions)] += each
+        longest[schedule] = most_reduction(packing, blocks, machine.multiprocessors)
+        assert longest[schedule] == max(reductions)
+    for schedule, of_divided in longest.items():
+        if schedule.divided_products is not None:
+            whole = replace(schedule, divided_products=None, reduction_parts=1)
+            assert of_divided <= longest[whole]
+    assert any(each.divided_products for each in longest)
 
 
 def test_all_that_are_offered_fit_in_registers_and_memory() -> None:
