@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
@@ -132,8 +133,12 @@ class CpuSearchSpace:
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
 
     def least_filter_bytes(self, shape: ConvolutionShape) -> int:
-        """Those of filters as they are, where a kernel may transform them."""
-        return shape.tap_bytes if may_transform_filters(shape, self.target) else shape.filter_bytes
+        """Those of filters as they are, where a kernel may transform them, or of half precision."""
+        if may_transform_filters(shape, self.target):
+            return shape.tap_bytes
+        half = None if shape.transform_size > 1 else shape.exact_type
+        types = shape.element_types
+        return shape.filter_bytes // types.domain_bytes * element_bytes(half or types.domain)
 
     @property
     def filter_byte_price(self) -> float:
