@@ -57,6 +57,7 @@ from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
 from .iree_workarounds.assert_first import AssertFirst
 from .iree_workarounds.bound_shifts import BoundShifts
+from .iree_workarounds.distribute_rows import DistributeRows
 from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
 from .iree_workarounds.read_before_update import ReadBeforeUpdate
@@ -232,7 +233,7 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
 
 def configuration_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `executable-configurations` phase, on how its kernels work."""
-    return [ReduceByLanes()]
+    return [ReduceByLanes(), DistributeRows()]
 
 
 def binary_pipeline() -> list[Pass]:

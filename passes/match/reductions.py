@@ -36,6 +36,18 @@ def generic_maps(generic: ir.Operation) -> list[ir.AffineMap]:
     return [ir.AffineMapAttr(each).value for each in generic.attributes["indexing_maps"]]
 
 
+def loop_extents(generic: ir.Operation) -> tuple[int, ...]:
+    """The length of each loop of a `linalg.generic`, negative for one that is known only at run time."""
+    sizes = {
+        ir.AffineDimExpr(expression).position: size
+        for map_, operand in zip(generic_maps(generic), generic.operands, strict=True)
+        if isinstance(operand.type, ir.ShapedType)
+        for expression, size in zip(map_.results, operand.type.shape, strict=True)
+        if isinstance(expression, ir.AffineDimExpr)
+    }
+    return tuple(sizes[loop] for loop in sorted(sizes))
+
+
 def row_length(reduction: ir.Operation) -> int | None:
     """Elements of the rows that `reduction` reduces: the innermost dimensions of what nothing transposes.
 

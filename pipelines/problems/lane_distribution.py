@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.reductions import generic_maps, reduced_loops
+from iree.winograd.passes.match.reductions import loop_extents, reduced_loops
 from iree.winograd.passes.match.sizes import is_dynamic
 
 CONFIGURATION = "lowering_config"
@@ -43,7 +43,7 @@ class LaneDistribution:
             return None
         return LaneDistribution(
             reduced,
-            _extents(operation),
+            loop_extents(operation),
             _integers(entries[_TILE]),
             _integers(entries[_VECTOR]),
             _counts(entries[_LANES]),
@@ -92,17 +92,6 @@ def _entries(operation: ir.Operation) -> Mapping[str, ir.Attribute]:
     from iree.winograd.dialect.bindings import iree_gpu
 
     return {each.name: each.attr for each in iree_gpu.LoweringConfigAttr(configuration).attributes}
-
-
-def _extents(operation: ir.Operation) -> tuple[int, ...]:
-    sizes = {
-        ir.AffineDimExpr(expression).position: size
-        for map_, operand in zip(generic_maps(operation), operation.operands, strict=True)
-        if isinstance(operand.type, ir.RankedTensorType)
-        for expression, size in zip(map_.results, operand.type.shape, strict=True)
-        if isinstance(expression, ir.AffineDimExpr)
-    }
-    return tuple(sizes[loop] for loop in sorted(sizes))
 
 
 def _integers(attribute: ir.Attribute) -> tuple[int, ...]:

@@ -266,3 +266,18 @@ def test_sums_of_five_subgroups_are_for_two_lanes_to_add() -> None:
     text = text_after("executable-configurations", program, "cuda:sm_80")
     assert "lane_basis = [[1, 1, 1, 2], [0, 1, 2, 3]]" in text
     assert "subgroup_basis = [[1, 1, 1, 5], [0, 1, 2, 3]]" in text
+
+
+def test_loops_of_unknown_lengths_are_divided_by_64() -> None:
+    """`winograd-distribute-rows`."""
+    program = """
+      func.func @main(%x: tensor<?x?x32xf32>, %y: tensor<?x?x64xf32>) -> tensor<?x?x64xf32> {
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        %h = tensor.dim %x, %zero : tensor<?x?x32xf32>
+        %w = tensor.dim %x, %one : tensor<?x?x32xf32>
+        %r = tensor.insert_slice %x into %y[0, 0, 32] [%h, %w, 32] [1, 1, 1]
+               : tensor<?x?x32xf32> into tensor<?x?x64xf32>
+        return %r : tensor<?x?x64xf32>
+      }"""
+    assert "distribution = [64, 64, " in text_after("executable-configurations", program, "cpu")
