@@ -24,7 +24,7 @@ _MOST_SLICES = 32
 # What kernels take, of an H200, in seconds and bytes a second.
 _KERNEL = 2e-6
 """From the end of the kernel before, where kernels are in a chain, to when all of memory is busy."""
-_PARTS = 6.5e-6
+_PARTS = 5.3e-6
 """The same of three kernels, two of which begin as those before them end, and the merging of all moments."""
 _STATISTICS = 1e-6
 """Sums over a workgroup's threads for a mean, and again for deviations from it."""
@@ -33,7 +33,7 @@ _EXCHANGE = 2e-6
 _SHARED_MEMORY = 200e9
 """What a multiprocessor writes, or reads, of the memory that its threads share: a quad once, and twice."""
 _MEMORY = 4.0e12
-_CACHE = 5.0e12
+_CACHE = 6.5e12
 """Memory, of images that the second cache holds when they are read again."""
 _CACHE_BYTES = 40 << 20
 _MULTIPROCESSOR_MEMORY = 64e9
