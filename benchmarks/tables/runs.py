@@ -189,6 +189,11 @@ RUNS: Mapping[str, Run] = {
         "half_precision --network vgg16 --type f16 --tools ours ours-f32 openvino --clock processor "
         "--rounds 7",
     ),
+    "half-one-core-fetched.json": Run(
+        "2026-11-29",
+        "Emerald Rapids, one virtual processor beside other work",
+        "half_precision --type bf16 --batch 1 8 --tools ours openvino --clock processor --rounds 9",
+    ),
     "half-server-joined-rows.json": Run(
         "2026-11-29",
         "Emerald Rapids server, 16 virtual processors",
