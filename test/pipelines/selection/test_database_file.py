@@ -84,9 +84,9 @@ def test_failures_that_are_no_damage_leave_the_file(path: Path, monkeypatch: pyt
 
 
 def test_concurrent_writers_lose_nothing(path: Path) -> None:
-    writers = [start_writer(path, 1 + 40 * index, 40) for index in range(3)]
-    assert [writer.wait(timeout=120) for writer in writers] == [0] * 3
-    assert recorded_numbers(path) == list(range(1, 121))
+    writers = [start_writer(path, 1 + 40 * index, 40) for index in range(2)]
+    assert [writer.wait(timeout=120) for writer in writers] == [0] * 2
+    assert recorded_numbers(path) == list(range(1, 81))
 
 
 @pytest.mark.wide
