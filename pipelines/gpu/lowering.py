@@ -9,6 +9,8 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.selected_pixels import PixelTap
 from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
 from iree.winograd.pipelines.gpu.convolution_lowering import (
     ColumnsLowering,
@@ -146,6 +148,16 @@ def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged |
     return ElementwiseLowering.of(operation).lower(launcher)
 
 
+def _inserted(launcher: Launcher, operation: InsertedPart) -> ir.Value:
+    """A copy: where sizes are known only at run time, of all pixels of some channels."""
+    part, whole = list(operation.insertion.operands)[:2]
+    if ir.RankedTensorType(whole.type).has_static_shape:
+        return _elementwise(launcher, operation)
+    all_of_each: tuple[tuple[PixelTap, ...], ...] = ((),) * (ir.RankedTensorType(part.type).rank - 2)
+    to = match_insert(operation.insertion)
+    return lowered_selection(launcher, PixelSelection(part, all_of_each, part, to))
+
+
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
     {
         ChannelsLast: _channels_last,
@@ -162,7 +174,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         SpreadElementwise: _elementwise,
         Rearranged: _elementwise,
         RowSums: lambda launcher, operation: SumsLowering(launcher).row_sums(operation),
-        InsertedPart: _elementwise,
+        InsertedPart: _inserted,
         Sums: lambda launcher, operation: SumsLowering(launcher).sums(operation),
         PartialMoments: lambda launcher, operation: SumsLowering(launcher).partial_moments(operation),
         CombinedMoments: lambda launcher, operation: SumsLowering(launcher).combined_moments(operation),

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.columns import ColumnMatrices
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
@@ -207,7 +208,9 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
 
 def _misfit_of_inserted(operation: InsertedPart, target: GpuTarget) -> Reason | None:
     places, whole = operation.places, ir.RankedTensorType(operation.insertion.operands[1].type)
-    if places is None or not whole.has_static_shape:
+    if not whole.has_static_shape:
+        return _misfit_of_channels(operation)
+    if places is None:
         return "its place is known only at run time"
     if str(whole.element_type) != "f32" and not target.iree_code.converts_half:
         return f"kernels copy no {whole.element_type} there"
@@ -216,6 +219,16 @@ def _misfit_of_inserted(operation: InsertedPart, target: GpuTarget) -> Reason | 
     if not ElementwiseLowering.of(operation).kernel.fits:
         return f"quads of it are no quads of {whole}"
     return _misfit_of_copy(places)
+
+
+def _misfit_of_channels(operation: InsertedPart) -> Reason | None:
+    """Of a tensor of sizes known only at run time."""
+    if match_insert(operation.insertion) is None:
+        return "its place is known only at run time"
+    type_ = ir.RankedTensorType(operation.insertion.operands[0].type)
+    if type_.rank < _LEAST_RESAMPLED_RANK or not isinstance(type_.element_type, ir.F32Type):
+        return f"kernels copy channels of images of f32, not of {type_}"
+    return None
 
 
 def _misfit_of_copy(places: Places) -> Reason | None:

@@ -201,6 +201,20 @@ class Scales(nn.Module):
         return first.unflatten(1, (2, 4)).softmax(2).sum(1), last
 
 
+class Kept(nn.Module):
+    """A part of a concatenation that is read by something else as well, as a residual: it is copied there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 10, 3, padding=1)
+        self.last = nn.Conv2d(18, 8, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        first = torch.relu(self.first(image))
+        joined = torch.cat([first, torch.relu(self.second(first))], 1)
+        return first + 0.2 * self.last(joined)
+
+
 def any_size(model: nn.Module, multiple: int) -> iree.winograd.ImportedModel:
     """The model for images of any height and width that are such multiples."""
     size = {2 + d: multiple * torch.export.Dim(f"size_{d}") for d in range(2)}
@@ -245,6 +259,7 @@ def test_parts_of_all_kinds_are_where_they_belong(
     ("model", "multiple"),
     [
         (Decoder(), 2),
+        (Kept(), 1),
         *wide_combinations(
             [(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(), 2), (Uneven(), 2)]
         ),
