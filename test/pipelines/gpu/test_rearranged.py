@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import iree.winograd
 import numpy as np
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu import tensor_kernels
+from iree.winograd.pipelines.gpu.kernels import elementwise
 from orders import patches, rotated, whole
+from ptx_interpreter import Kernel
 from torch import nn
-from wide import wide
+from wide import wide, wide_combinations
 
 
 class Orders(nn.Module):
@@ -85,6 +90,38 @@ def test_quads_that_are_not_kept_together_are_left(channels: int, gpu_target: st
     program = check(gpu_target, gpu_device, channels)
     # Rows are rotated by a kernel, as they are whole quads.
     assert b"rearranged_2x4x24x6" not in program and b"rearranged_2x12x8x6" in program
+
+
+@pytest.mark.parametrize(("channels", "width"), [(24, 8), *wide_combinations([(20, 4)])])
+def test_octets_of_half_precision_are_stored_where_they_are_kept_together(
+    channels: int, width: int, tmp_path: Path
+) -> None:
+    """Through CUDA, where the kernel's text is run here: of an argument in f32, and quads of 20 channels."""
+    model, given = Orders().half().eval(), [each.half() for each in arguments(channels)]
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    compile(iree.winograd.import_torch(model, *given), target="cuda:sm_90a", strict=True, flags=flags)
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    x = given[1]
+    orders = {f"2x12x8x{channels}": rotated(x, -2), f"2x4x24x{channels}": patches(x)}
+    found = re.findall(r"\.entry winograd_elementwise_(\w+)\(", text)
+    copied = []
+    for kernel in found:
+        name = f"winograd_elementwise_{kernel}"
+        body = text[text.index(f".entry {name}(") :].partition("\n}")[0]
+        if f"{name}_param_2" in body:
+            continue
+        expected = orders[kernel.partition("_")[0]]
+        assert len(re.findall(r"ld\.global\S*\.v4\.b32", body)) == width // 4
+        # Results lie behind each other.
+        (begin,) = (int(each or 0) // 2 for each in re.findall(r"st\.global\S*\s+\[%rd\d+\+?(\d*)\]", body))
+        memory = np.zeros(begin + x.numel(), np.int16)
+        workgroups = -(-x.numel() // (width * elementwise.ELEMENTWISE_THREADS))
+        grid = ((i, 0, 0) for i in range(workgroups))
+        Kernel.parsed(text, name).run([x.float().numpy(), memory], grid)
+        result = memory[begin:].reshape(expected.shape)
+        np.testing.assert_array_equal(result, expected.contiguous().view(torch.int16).numpy())
+        copied.append(kernel)
+    assert len(copied) == 2
 
 
 @pytest.mark.parametrize("target", wide(["cuda:sm_90a", "hip:gfx942"]))
