@@ -300,6 +300,40 @@ def test_what_is_resized_is_returned_channels_first(classes: int) -> None:
         np.testing.assert_allclose(program(image.numpy()), expected, atol=bound, rtol=0, err_msg=str(size))
 
 
+class LongerSignal(torch.nn.Module):
+    """Resizes signals before a convolution, and returns them resized, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Conv1d(2, 8, 3), torch.nn.Conv1d(8, 8, 3)
+
+    def forward(self, sound: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        longer = interpolate(torch.relu(self.first(sound)), scale_factor=2.0, mode="linear")
+        return torch.relu(self.last(longer)), interpolate(
+            self.first(sound), size=sound.shape[2], mode="linear"
+        )
+
+
+def test_signals_are_resized_in_parts() -> None:
+    model = LongerSignal().eval()
+    dimensions = ({2: torch.export.Dim("length", min=5)},)
+    exported = torch.export.export(model, (torch.zeros(1, 2, 700),), dynamic_shapes=dimensions)
+    compiled = winograd.compile(winograd.import_torch(exported), threads=2, strict=True)
+    assert b"winograd_blendedx8" in compiled
+    program, exact = winograd.load(compiled, threads=2), copy.deepcopy(model).double()
+    for length in (5, 17, 258, 259, 512, 513, 527, 1537):
+        sound = torch.randn(1, 2, length)
+        with torch.no_grad():
+            expected = exact(sound.double())
+            # Positions are of four operations, on numbers up to twice the length; a sum of 7, another of 25.
+            magnitude = (
+                max(each.abs().max().item() for each in expected) + model.first(sound).abs().max().item()
+            )
+        bound = UNIT_ROUNDOFF * magnitude * (25 * (4 * 4 * length + 8) + 32)
+        for result, right in zip(program(sound.numpy()), expected, strict=True):
+            np.testing.assert_allclose(np.asarray(result), right.numpy(), atol=bound, rtol=0)
+
+
 class MixingOfAnySize(torch.nn.Module):
     """Mixes channels of images of open sizes that are doubled: by themselves, beside others, of windows."""
 

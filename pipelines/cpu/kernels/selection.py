@@ -17,13 +17,15 @@ from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
+_SIGNAL_COLUMNS = 512
+"""Of a signal, which has no rows, that a workgroup takes."""
 _ROW_BYTES = 32 << 10
 """Of a row that is blended of others: what stays in L1 beside what is written."""
 
 
 @dataclass(frozen=True)
 class SelectionKernel:
-    """Sums of pixels whose positions and weights are in memory; a workgroup takes a row of them.
+    """Sums of pixels whose positions and weights are in memory; a workgroup takes a row, of signals a part.
 
     Rows whose pixels fill no vector are added once for all columns, where there is room for the sum. Pixels
     of an output with channels first become lines of channels in registers.
@@ -41,8 +43,10 @@ class SelectionKernel:
         return f"{self.selection.name}_channels_first" if self.makes_first else self.selection.name
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
-        """Rows of all images."""
-        return sizes.batch * product(sizes.spatial("output")[:-1]), Index(1)
+        """Rows of all images, or parts of all signals."""
+        *outer, columns = sizes.spatial("output")
+        rows = product(tuple(outer)) if outer else ceildiv(columns, _SIGNAL_COLUMNS)
+        return sizes.batch * rows, Index(1)
 
     def emit(self, work: Work, image: Buffer, *tables_and_output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C or more.
@@ -53,7 +57,13 @@ class SelectionKernel:
         taps, channels = self.selection.taps(tables), self.selection.channels
         width = vector_width_for(channels, self.target.vector_width)
         *outer, columns = work.sizes.spatial("output")
-        number, *row = unflatten(work.workgroup[0], [work.sizes.batch, *outer])
+        begin_column = Index(0)
+        if outer:
+            number, *row = unflatten(work.workgroup[0], [work.sizes.batch, *outer])
+        else:
+            row, parts = [], ceildiv(columns, _SIGNAL_COLUMNS)
+            number, begin_column = work.workgroup[0] // parts, work.workgroup[0] % parts * _SIGNAL_COLUMNS
+            columns = (columns - begin_column).minimum(_SIGNAL_COLUMNS)
         with named("row"):
             rows = [each.places(index, width) for each, index in zip(taps, row, strict=False)]
 
@@ -76,10 +86,12 @@ class SelectionKernel:
         def emit_columns(source: Buffer, begin: list[Index], rows: list[list[Place]]) -> None:
             if self.makes_first:
                 self._for_each_block(
-                    columns, lambda column, count: emit_lines(source, begin, rows, column, count)
+                    columns,
+                    lambda column, count: emit_lines(source, begin, rows, begin_column + column, count),
                 )
                 return
-            with loop(columns, name="column") as column:
+            with loop(columns, name="column") as step:
+                column = begin_column + step
                 with named("pixel"):
                     places = [*rows, taps[-1].places(column, width)]
                     target = output.offset([number, *row, column, self.first_channel])
