@@ -56,9 +56,8 @@ warpgroups 0.26 for each of 12 to 48."""
 CYCLES_OF_LOAD = 4
 """Of a multiprocessor for a quad of each thread of a warp: a first cache gives 128 bytes in a cycle, in which
 128 multiply-adds are started."""
-INDEX_CYCLES, INDEX_CYCLES_OF_LOAD = 60, 3
-"""The same of what a thread computes of indices where sizes are known only at run time, for itself and for
-each quad of the image: of 64 bits, and all columns may be outside."""
+INDEX_CYCLES = 60
+"""The same of what a thread computes of indices where sizes are known only at run time."""
 TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
 SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 1e-6, 0.1e-6
@@ -214,7 +213,7 @@ def columns_seconds(
     loads, multiplied = len(elements) + taps * weights, schedule.columns * taps * weights
     cycles = prod(rows) * quads * max(CYCLES_OF_LOAD * loads, multiplied)
     if shape.unknown_sizes:
-        cycles += INDEX_CYCLES + prod(rows) * quads * INDEX_CYCLES_OF_LOAD * len(elements)
+        cycles += INDEX_CYCLES
     threads = column_threads(shape, schedule)
     is_ahead = isinstance(schedule, GpuDepthwiseSchedule) and schedule.rows_ahead is not None
     rate, busy_threads = (AHEAD_RATE, BUSY_THREADS_AHEAD) if is_ahead else (COLUMNS_RATE, BUSY_THREADS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -101,10 +101,15 @@ class DirectColumnsKernel(ABC):
             threads = self.schedule.threads
             fetch_lines(filters, first, taps * group_inputs, outputs, quads * QUAD, threads)
 
-        def compute() -> None:
-            columns = all_columns.locate(number)
+        def finish(columns: Columns) -> None:
             sums = self._sums(columns, operands, output.computed)
             self.store(sums, columns, channel, output, epilogue)
+
+        def compute() -> None:
+            columns = all_columns.locate(number)
+            # Most columns of a width known only at run time need not ask where it ends.
+            inside = replace(columns, are_inside=True)
+            when(columns.may_be_inside, lambda: finish(inside), lambda: finish(columns))
 
         when(exists, compute)
 
@@ -191,9 +196,11 @@ class ColumnOperands:
         Zeros where the row doesn't exist.
         """
         values = {}
+        # Computed once for all elements, which columns that aren't known to exist would hide from compilers.
+        row = self.image.offset([columns.image, *position, 0, channel])
         for element in columns.elements:
             place, inside = columns.element(element)
-            offset = self.image.offset([columns.image, *position, place, channel])
+            offset = row + place * self.image.stride(-2)
             values[element] = self.image.load(offset, QUAD, inside & exists)
         return values
 

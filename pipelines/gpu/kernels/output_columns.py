@@ -54,6 +54,18 @@ class Columns:
     image: Index
     row_of_outputs: tuple[Index, ...]
     first: Index
+    are_inside: bool = False
+    """Whether all that they read of a row is known to lie in it."""
+
+    @property
+    def may_be_inside(self) -> Condition:
+        """Whether it does: known not to be asked for where the size is known, which few columns reach."""
+        shape = self.outputs.shape
+        if shape.output_size[-1].known is not None:
+            return Condition(False)
+        begin = self.first * shape.decomposition.step[-1] - shape.padding_low[-1]
+        last = begin + self.elements[-1]
+        return begin.at_least(0) & last.less_than(shape.input_size[-1])
 
     def output(self, column: int) -> tuple[Index, ...]:
         """The position of an output."""
@@ -61,6 +73,8 @@ class Columns:
 
     def exists(self, column: int) -> Condition:
         """Whether a row of outputs has this one."""
+        if self.are_inside:
+            return Condition(True)
         size, columns = self.outputs.shape.output_size[-1], self.outputs.columns
         if size.known is not None and (size.known % columns == 0 or column < size.known % columns):
             return Condition(True)
@@ -105,6 +119,8 @@ class Columns:
         """Where in the row an element lies, moved into it if need be, and whether it exists there."""
         shape, columns = self.outputs.shape, self.outputs.columns
         step, padding = shape.decomposition.step[-1], shape.padding_low[-1]
+        if self.are_inside:
+            return self.first * step - padding + number, Condition(True)
         groups = self.outputs.per_row.known
         positions = Positions(
             first=self.first * step - padding,
