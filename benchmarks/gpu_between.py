@@ -26,7 +26,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from benchmarks.gpu_kernel_times import kernel_times
+from benchmarks.gpu_kernel_times import COPIED_BYTES, copy_microseconds, kernel_times
 from benchmarks.reduction_networks import Applied, ChannelNorm, SqueezeAndExcitation
 from benchmarks.results_file import ResultsFile
 
@@ -38,7 +38,6 @@ _OTHER_KERNELS = re.compile(
     rf"|dispatch_\d+_transpose_(\d+x)?({_FEW}x\d+|\d+x{_FEW})_f16$"
 )
 """Of convolutions, and what changes the layout of the network's image and result."""
-_COPIED_BYTES = 1 << 30
 _GLU_CHANNELS = 640
 
 
@@ -194,16 +193,9 @@ def measured(
         tuple((each.name[:100], each.count, each.microseconds) for each in kernels),
         error(ours(data)),
         error(model(data)),
-        _copy_microseconds(moved // 2, rounds),
+        copy_microseconds(moved // 2, rounds),
         _inductor_microseconds(model[1], inputs, rounds) if inductor else None,
     )
-
-
-def _copy_microseconds(size: int, rounds: int) -> float:
-    """Of one kernel that reads so many bytes and writes as many."""
-    source = torch.zeros(size // 4, device="cuda")
-    target = torch.zeros_like(source)
-    return sum(each.total for each in kernel_times(lambda: torch.add(source, 1.0, out=target), rounds))
 
 
 def _inductor_microseconds(layer: nn.Module, inputs: torch.Tensor, rounds: int) -> float:
@@ -231,7 +223,7 @@ def main() -> None:
         subjects = [(name, type_) for name in options.layers for type_ in options.types]
         with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
             paths = pool.map(compiled, [(*each, Path(folder)) for each in subjects], chunksize=1)
-        speed = 2 * _COPIED_BYTES / _copy_microseconds(_COPIED_BYTES, options.rounds)
+        speed = 2 * COPIED_BYTES / copy_microseconds(COPIED_BYTES, options.rounds)
         for subject, path in zip(subjects, paths, strict=True):
             row = measured(*subject, path, speed, options.rounds, inductor=options.inductor)
             results.add(" ".join(subject), asdict(row))

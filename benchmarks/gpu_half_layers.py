@@ -1,11 +1,21 @@
-"""Layers of half precision on a GPU of NVIDIA, beside cuDNN: what their kernels take.
+"""Layers on a GPU of NVIDIA, beside cuDNN and the limits of the GPU: what their kernels take.
 
     python -m benchmarks.gpu_half_layers --type f16 --jobs 14 --output benchmarks/results/gpu-half-layers.json
+    python -m benchmarks.gpu_half_layers --type f32 --batches 1 32 --ours-alone --jobs 16 \\
+        --networks timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 \\
+        shufflenetv2_w1 --output benchmarks/results/gpu-layer-limits-h200.json
 
 Each layer is a chain of four, so that all but the ends find images channels last, and in caches as in a
 network. Programs are compiled by `--jobs` processes. Durations are those of kernels by CUPTI, the median of
 `--rounds` calls, ours and cuDNN's (channels last, its benchmark on) in one process. What changes the layout
 of the first image and of the last one isn't counted. Errors are relative to float64 in the 2-norm.
+
+With `--networks` the layers are the distinct pointwise, depthwise and grouped ones of networks, but for those
+of images of one pixel, which are parts of squeeze-and-excitation. Those that aren't of stride one are alone
+instead of in a chain. The limit of a layer is the larger of the time in which its image, filters and result
+are moved, each number once, at the speed of copies of 1 GiB, and of that of its operations: on matrix units,
+in f32 three products of f16 for each, or by multiply-adds of f32 if it is depthwise. In a chain images of
+less than 50 MB come out of the GPU's cache, faster than that.
 """
 
 from __future__ import annotations
@@ -15,15 +25,18 @@ import json
 import multiprocessing
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import iree.winograd
 import torch
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from torch import nn
 
 from benchmarks.convolutions import DIFFUSION
-from benchmarks.gpu_kernel_times import kernel_times
+from benchmarks.gpu_kernel_times import Peaks, kernel_times
+from benchmarks.networks.gpu import NETWORKS
+from benchmarks.networks.network import Network
 from benchmarks.results_file import ResultsFile
 
 LENGTH = 4
@@ -35,26 +48,53 @@ _LAYOUT = ("transpose", "nchwToNhwc", "nhwcToNchw", "winograd_channels_")
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution that keeps the size of images; two in turn where outputs are other than channels."""
+    """A convolution; two in turn where outputs are other than channels."""
 
     batch: int
     size: int
     channels: int
     outputs: int
     kernel: int
+    stride: int = 1
+    groups: int = 1
 
     def __str__(self) -> str:
         channels = (
             f"{self.channels}" if self.channels == self.outputs else f"{self.channels}<->{self.outputs}"
         )
-        return f"{self.batch}x{self.size}x{self.size}x{channels} {self.kernel}x{self.kernel}"
+        stride = f", stride {self.stride}" if self.stride > 1 else ""
+        groups = f", groups of {self.channels // self.groups}" if self.groups > 1 else ""
+        kinds = f"{stride}{', depthwise' if self.is_depthwise else groups}"
+        return f"{self.batch}x{self.size}x{self.size}x{channels} {self.kernel}x{self.kernel}{kinds}"
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.groups == self.channels > 1
+
+    @property
+    def length(self) -> int:
+        """Of its chain: images that a layer makes smaller aren't those of the next one."""
+        return 1 if self.stride > 1 else LENGTH
 
     def chain(self) -> nn.Module:
         torch.manual_seed(0)
         sizes = [(self.channels, self.outputs), (self.outputs, self.channels)] * (LENGTH // 2)
         return nn.Sequential(
-            *(nn.Conv2d(*each, self.kernel, padding=self.kernel // 2) for each in sizes)
+            *(
+                nn.Conv2d(*each, self.kernel, self.stride, self.kernel // 2, groups=self.groups)
+                for each in sizes[: self.length]
+            )
         ).eval()
+
+    def limit_us(self, type_: str, peaks: Peaks) -> float:
+        """Microseconds that the layer takes at least, by memory or by what multiplies."""
+        pixels = self.batch * ceil_div(self.size, self.stride) ** 2
+        read = pixels if self.kernel == 1 else self.batch * self.size**2
+        filters = self.kernel**2 * self.channels // self.groups * self.outputs
+        moved = read * self.channels + filters + pixels * self.outputs
+        on_matrix_units = peaks.matrix_operations / (3 if type_ == "f32" else 1)
+        rate = peaks.f32_operations if self.is_depthwise else max(on_matrix_units, peaks.f32_operations)
+        return max(moved * TYPES[type_].itemsize / peaks.bytes, 2 * pixels * filters / rate)
 
     def image(self) -> torch.Tensor:
         return torch.randn(self.batch, self.channels, self.size, self.size)
@@ -85,17 +125,51 @@ LAYERS = (
 """Of diffusion models and of ResNets."""
 
 
+@torch.no_grad()
+def layers_of(network: Network, batch: int) -> list[Layer]:
+    """Distinct pointwise, depthwise and grouped layers of images of more than a pixel.
+
+    Of a pointwise one and that which goes back there is one, as a chain has both.
+    """
+    found: dict[Layer, None] = {}
+    model = network.build().eval()
+
+    def add(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
+        shape = inputs[0].shape
+        if isinstance(module, nn.Conv2d):
+            kernel, stride = module.kernel_size[0], module.stride[0]
+            layer = Layer(
+                batch, shape[-1], module.in_channels, module.out_channels, kernel, stride, module.groups
+            )
+        elif isinstance(module, nn.Linear) and len(shape) == 4:
+            layer = Layer(batch, shape[1], module.in_features, module.out_features, 1)
+        else:
+            return
+        if layer.size == 1 or (layer.kernel > 1 and layer.groups == 1):
+            return
+        if layer.kernel == layer.stride == 1:
+            fewer, more = sorted((layer.channels, layer.outputs))
+            layer = replace(layer, channels=fewer, outputs=more)
+        found[layer] = None
+
+    for module in model.modules():
+        module.register_forward_pre_hook(add)
+    model(*network.inputs(1))
+    return list(found)
+
+
 @dataclass(frozen=True)
 class Row:
-    """Microseconds a layer and relative errors, ours and torch's, and the seconds that we predict."""
+    """Microseconds a layer and relative errors, ours and torch's, those that we predict, and the limit."""
 
     type: str
     ours_us: float
-    torch_us: float
+    torch_us: float | None
     ours_error: float
     torch_error: float
     predicted_us: float
     schedules: str
+    limit_us: float
 
 
 @dataclass(frozen=True)
@@ -116,7 +190,7 @@ def compiled(task: tuple[Layer, str, Path]) -> Program:
     told = json.loads(report.read_text())
     chosen = [each["candidates"][each["chosen"]] for each in told["layers"]]
     kinds = [f"{_tiles(each['output_tile'])}{each['schedule']['kind']}" for each in chosen]
-    predicted = sum(each["predicted_seconds"] for each in chosen) / LENGTH
+    predicted = sum(each["predicted_seconds"] for each in chosen) / layer.length
     return Program(layer, path, predicted, ", ".join(dict.fromkeys(kinds)))
 
 
@@ -133,8 +207,8 @@ def microseconds(call: Callable[[], object], rounds: int) -> float:
     return sum(each.total for each in times if not any(part in each.name for part in _LAYOUT))
 
 
-def measured(program: Program, type_: str, rounds: int) -> Row:
-    """Both tools, one after the other."""
+def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_alone: bool) -> Row:
+    """Both tools, one after the other, or ours alone."""
     layer, number = program.layer, TYPES[type_]
     model, image = layer.chain().to(number).cuda(), layer.image().to(number).cuda()
     exact = layer.chain().to(number).double().cuda()(image.double())
@@ -147,12 +221,13 @@ def measured(program: Program, type_: str, rounds: int) -> Row:
 
     return Row(
         type_,
-        microseconds(lambda: ours(image), rounds) / LENGTH,
-        microseconds(lambda: theirs(last), rounds) / LENGTH,
+        microseconds(lambda: ours(image), rounds) / layer.length,
+        None if ours_alone else microseconds(lambda: theirs(last), rounds) / layer.length,
         error(ours(image)),
         error(theirs(last)),
         1e6 * program.predicted,
         program.schedules,
+        layer.limit_us(type_, peaks),
     )
 
 
@@ -161,19 +236,31 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--type", choices=sorted(TYPES), default="f16")
+    parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=[], metavar="NETWORK")
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 32], help="of layers of networks")
+    parser.add_argument("--ours-alone", action="store_true", help="without cuDNN's times")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results = ResultsFile(options.output, "layers")
-    torch.backends.cudnn.benchmark = True
+    torch.backends.cudnn.benchmark = not options.ours_alone
+    layers = [
+        layer
+        for batch in options.batches
+        for name in options.networks
+        for layer in layers_of(NETWORKS[name], batch)
+    ]
     with tempfile.TemporaryDirectory() as folder:
-        tasks = [(layer, options.type, Path(folder)) for layer in LAYERS]
+        tasks = [(layer, options.type, Path(folder)) for layer in dict.fromkeys(layers) or LAYERS]
+        # Processes begin before this one uses the GPU.
         with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
             programs = pool.map(compiled, tasks, chunksize=1)
+        peaks = Peaks.measured(options.rounds)
+        print(peaks, flush=True)
         with torch.no_grad():
             for program in programs:
-                row = measured(program, options.type, options.rounds)
+                row = measured(program, options.type, peaks, options.rounds, ours_alone=options.ours_alone)
                 results.add(f"{program.layer} {options.type}", asdict(row))
                 print(f"{program.layer}: {row}", flush=True)
 

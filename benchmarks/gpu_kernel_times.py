@@ -10,6 +10,9 @@ from dataclasses import dataclass
 import torch
 
 _COPIES = ("Memcpy", "Memset")
+COPIED_BYTES = 1 << 30
+_MATRIX = 8192
+"""Rows and columns of matrices whose product shows what units multiply at most."""
 
 
 @dataclass(frozen=True)
@@ -40,3 +43,37 @@ def kernel_times(call: Callable[[], object], rounds: int) -> list[KernelTime]:
         KernelTime(name, len(each) / rounds, statistics.median(each)) for name, each in durations.items()
     ]
     return sorted(times, key=lambda time: -time.total)
+
+
+def copy_microseconds(size: int, rounds: int) -> float:
+    """Of one kernel that reads so many bytes and writes as many."""
+    source = torch.zeros(size // 4, device="cuda")
+    target = torch.zeros_like(source)
+    return sum(each.total for each in kernel_times(lambda: torch.add(source, 1.0, out=target), rounds))
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """What a GPU does at most in a microsecond: bytes that are read or written, and operations."""
+
+    bytes: float
+    matrix_operations: float
+    """Of f16 on matrix units, with sums in f32."""
+    f32_operations: float
+    """Of multiply-adds of f32."""
+
+    @classmethod
+    def measured(cls, rounds: int) -> Peaks:
+        """By a copy of 1 GiB and by cuBLAS's products of large matrices."""
+
+        def operations(dtype: torch.dtype) -> float:
+            left, right = (torch.randn(_MATRIX, _MATRIX, device="cuda", dtype=dtype) for _ in range(2))
+            times = kernel_times(lambda: left @ right, rounds)
+            return 2 * _MATRIX**3 / sum(each.total for each in times)
+
+        allowed, torch.backends.cuda.matmul.allow_tf32 = torch.backends.cuda.matmul.allow_tf32, False
+        try:
+            bytes_ = 2 * COPIED_BYTES / copy_microseconds(COPIED_BYTES, rounds)
+            return cls(bytes_, operations(torch.float16), operations(torch.float32))
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = allowed

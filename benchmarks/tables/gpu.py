@@ -8,6 +8,11 @@ from typing import Any
 from benchmarks.tables.markdown import mean, number, table
 from benchmarks.tables.networks import NAMES
 
+_AIM = 0.7
+"""Of the limit, that a layer is asked to reach."""
+_SMALL = 5
+"""Microseconds of a limit below which launches and the latency of memory are most of what a layer takes."""
+
 
 def networks(files: Sequence[Any]) -> list[str]:
     """Milliseconds of a call, torch's as CUDA graphs in the better layout, and largest errors."""
@@ -376,6 +381,64 @@ def half_layers(files: Sequence[Any]) -> list[str]:
         f"The geometric mean of {len(ratios)} ratios is {mean(ratios):.2f}, the least {min(ratios):.2f}."
     )
     return [*table(heads, rows), "", summary]
+
+
+def layer_limits(files: Sequence[Any]) -> list[str]:
+    """Shares of the limit by kind of layers, and of each that isn't small, the worst first."""
+    rows = {name: row for file in files for name, row in file["layers"].items()}
+    shares = {name: row["limit_us"] / row["ours_us"] for name, row in rows.items()}
+    kinds: dict[tuple[str, ...], list[str]] = {}
+    for name, row in rows.items():
+        images, size = name.split("x")[0], "small" if row["limit_us"] < _SMALL else "others"
+        kinds.setdefault((row["type"], images, _kind(name), size), []).append(name)
+    heads = (
+        "type",
+        "images",
+        "layers",
+        "limit",
+        "number",
+        "share, mean",
+        "least",
+        f"at least {_AIM}",
+        "us, mean",
+    )
+    summed = [
+        (
+            *kind[:3],
+            f"{'less than' if kind[3] == 'small' else 'at least'} {_SMALL} us",
+            str(len(names)),
+            number(mean([shares[name] for name in names]), ".2f"),
+            number(min(shares[name] for name in names), ".2f"),
+            str(sum(shares[name] >= _AIM for name in names)),
+            number(mean([rows[name]["ours_us"] for name in names]), ".1f"),
+        )
+        for kind, names in sorted(kinds.items())
+    ]
+    large = sorted((name for name, row in rows.items() if row["limit_us"] >= _SMALL), key=shares.__getitem__)
+    told = [
+        (
+            name,
+            *(number(rows[name][fact], ".1f") for fact in ("ours_us", "limit_us")),
+            number(shares[name], ".2f"),
+            number(rows[name]["predicted_us"], ".1f"),
+            number(rows[name]["ours_error"], ".1e"),
+            rows[name]["schedules"],
+        )
+        for name in large
+    ]
+    found = [shares[name] for name in large]
+    reached = sum(each >= _AIM for each in found)
+    summary = (
+        f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
+        f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
+    )
+    each = table(("layer", "us", "limit", "share", "predicted", "error", "computed by"), told)
+    return [*table(heads, summed), "", summary, "", *each]
+
+
+def _kind(layer: str) -> str:
+    kinds = ("depthwise", "groups")
+    return next((kind for kind in kinds if kind in layer), "pointwise")
 
 
 def between(files: Sequence[Any]) -> list[str]:

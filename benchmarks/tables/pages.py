@@ -40,6 +40,7 @@ TABLES: Mapping[str, Table] = {
     "gpu-gradients": gpu.gradients,
     "gpu-half": gpu.half_networks,
     "gpu-half-layers": gpu.half_layers,
+    "gpu-layer-limits": gpu.layer_limits,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,
     "gpu-open-sizes": gpu.open_sizes,

@@ -1,0 +1,74 @@
+"""Limits of layers on GPUs, and the layers of networks that they are of."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks.gpu_half_layers import Layer, layers_of
+from benchmarks.gpu_kernel_times import Peaks
+from benchmarks.networks.network import Network
+from benchmarks.tables.gpu import layer_limits
+
+PEAKS = Peaks(bytes=1e8, matrix_operations=3e9, f32_operations=1e8)
+
+
+def test_the_limit_is_that_of_memory_or_of_what_multiplies() -> None:
+    moved = 32 * 14 * 14 * (16 + 64) + 16 * 64
+    assert Layer(32, 14, 16, 64, 1).limit_us("f16", PEAKS) == pytest.approx(2 * moved / 1e8)
+    assert Layer(32, 14, 16, 64, 1).limit_us("f32", PEAKS) == pytest.approx(4 * moved / 1e8)
+    operations = 2 * 32 * 14 * 14 * 4096 * 4096
+    assert Layer(32, 14, 4096, 4096, 1).limit_us("f16", PEAKS) == pytest.approx(operations / 3e9)
+    assert Layer(32, 14, 4096, 4096, 1).limit_us("f32", PEAKS) == pytest.approx(operations / 1e9)
+    depthwise = Layer(32, 14, 512, 512, 31, groups=512)
+    assert depthwise.limit_us("f16", PEAKS) == pytest.approx(2 * 31 * 31 * 32 * 14 * 14 * 512 / 1e8)
+
+
+def test_a_pointwise_layer_reads_only_pixels_that_it_multiplies() -> None:
+    strided = Layer(32, 15, 16, 16, 1, stride=2)
+    assert strided.limit_us("f32", PEAKS) == pytest.approx(4 * (32 * 8 * 8 * (16 + 16) + 16 * 16) / 1e8)
+
+
+class _Network(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.expand, self.project = nn.Conv2d(8, 32, 1), nn.Conv2d(32, 8, 1)
+        self.depthwise = nn.Conv2d(32, 32, 3, 2, 1, groups=32)
+        self.grouped = nn.Conv2d(8, 8, 3, padding=1, groups=2)
+        self.squeeze, self.linear = nn.Conv2d(8, 4, 1), nn.Linear(8, 16)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        narrow = self.grouped(self.project(self.depthwise(self.expand(self.first(image)))))
+        squeezed = self.squeeze(narrow.mean((2, 3), keepdim=True))
+        result: torch.Tensor = self.linear(narrow.permute(0, 2, 3, 1)) + squeezed.mean()
+        return result
+
+
+def test_layers_of_a_network_are_pointwise_depthwise_and_grouped() -> None:
+    assert set(layers_of(Network(_Network, (3, 16, 16)), 32)) == {
+        Layer(32, 16, 8, 32, 1),
+        Layer(32, 16, 32, 32, 3, 2, 32),
+        Layer(32, 8, 8, 32, 1),
+        Layer(32, 8, 8, 8, 3, groups=2),
+        Layer(32, 8, 8, 16, 1),
+    }
+
+
+@pytest.mark.parametrize("layer", [Layer(2, 9, 8, 16, 1), Layer(2, 9, 8, 8, 3, 2, 8)], ids=str)
+def test_chains_keep_images_but_for_strides(layer: Layer) -> None:
+    result = layer.chain()(layer.image())
+    assert result.shape == ((2, 8, 9, 9) if layer.length > 1 else (2, 8, 5, 5))
+
+
+def test_layers_beyond_small_ones_are_told_with_the_worst_first() -> None:
+    row = {"type": "f16", "ours_us": 10.0, "predicted_us": 9.0, "ours_error": 1e-4, "schedules": "gemm"}
+    rows = {
+        "32x56x56x24<->96 1x1 f16": {**row, "limit_us": 8.0},
+        "32x56x56x24 3x3, depthwise f16": {**row, "limit_us": 6.0},
+        "1x7x7x24 3x3, depthwise f16": {**row, "limit_us": 0.1},
+    }
+    lines = layer_limits([{"layers": rows}])
+    named = [name for line in lines for name in rows if f"| {name} |" in line]
+    assert named == ["32x56x56x24 3x3, depthwise f16", "32x56x56x24<->96 1x1 f16"]
