@@ -135,7 +135,16 @@ class Index:
         size = Index.of(size)
         if self.known is not None and size.known is not None:
             return Condition(0 <= self.known < size.known)
-        return Condition(arith.cmpi(arith.CmpIPredicate.ult, self.value, size.value))
+        position, end = (_shortened(each.value) for each in (self, size))
+        return Condition(arith.cmpi(arith.CmpIPredicate.ult, position, end))
+
+    def moved_into(self, size: IndexLike) -> Index:
+        """The next that is in `range(size)`."""
+        size = Index.of(size)
+        if not _are_short() or (self.known is not None and size.known is not None):
+            return self.maximum(0).minimum(size - 1)
+        position, last, first = (_shortened(each.value) for each in (self, size - 1, Index(0)))
+        return _lengthened(arith.minsi(arith.maxsi(position, first), last))
 
 
 IndexLike = Index | int
@@ -223,6 +232,13 @@ def select_index(condition: Condition, yes: IndexLike, no: IndexLike) -> Index:
     return Index(arith.select(condition.value, Index.of(yes).value, Index.of(no).value))
 
 
+def kept_where(condition: Condition, position: Index) -> Index:
+    """`position` where the condition holds, for which it isn't negative, and 0 elsewhere."""
+    if not _are_short() or condition.known is not None or position.known is not None:
+        return select_index(condition, position, 0)
+    return _lengthened(arith.select(condition.value, *map(_shortened, (position.value, Index(0).value))))
+
+
 def ceildiv(dividend: IndexLike, divisor: IndexLike) -> Index:
     return (Index.of(dividend) + (Index.of(divisor) - 1)) // divisor
 
@@ -259,14 +275,28 @@ def short_size(size: ir.Value) -> ir.Value:
     return arith.andi(size, _constant(_LARGEST_SIZE))
 
 
+def _are_short() -> bool:
+    shared = _shared_values.get()
+    return shared is not None and shared.short
+
+
+def _shortened(value: ir.Value) -> ir.Value:
+    """An index of a size or a position as one of 32 bits, if these are short."""
+    return arith.index_cast(ir.IntegerType.get_signless(32), value) if _are_short() else value
+
+
+def _lengthened(value: ir.Value) -> Index:
+    """One that isn't negative of 32 bits as an index."""
+    return Index(arith.index_castui(ir.IndexType.get(), value))
+
+
 def _divided_by(operation: Callable[[ir.Value, ir.Value], ir.Value], number: Index, divisor: Index) -> Index:
     """A quotient or a remainder.
 
     Of 64 bits by one that isn't known it takes GPUs as long as a hundred other operations, or a branch to
     that of 32.
     """
-    shared = _shared_values.get()
-    if shared is None or not shared.short or divisor.known is not None:
+    if not _are_short() or divisor.known is not None:
         return Index(_computed(operation, number.value, divisor.value))
     mask = _constant(_LARGEST_DIVIDED)
     dividend, by = (_computed(arith.andi, each.value, mask) for each in (number, divisor))

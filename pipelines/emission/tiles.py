@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .index import Condition, Index, IndexLike, all_of, divided, select_index
+from .index import Condition, Index, IndexLike, all_of, divided, kept_where
 from .sized_shape import SizedShape
 
 TiledShape = ConvolutionShape | SizedShape
@@ -109,7 +109,7 @@ class Positions:
         if self.lowest_first + least * self.spacing >= 0 and self._ends_inside(most):
             return position, Condition(True)
         exists = position.within(self.size)
-        return select_index(exists, position, 0), exists
+        return kept_where(exists, position), exists
 
 
 def input_positions(shape: TiledShape, tile: Tile, view: Sequence[IndexLike]) -> list[Positions]:

@@ -103,7 +103,7 @@ class Columns:
         if exists.known:
             return position, exists
         sizes = self.outputs.shape.input_size
-        inside = (each.minimum(size - 1).maximum(0) for each, size in zip(position, sizes, strict=False))
+        inside = (each.moved_into(size) for each, size in zip(position, sizes, strict=False))
         return tuple(inside), exists
 
     def element_of(self, column: int, tap: int) -> int:

@@ -217,9 +217,7 @@ class LoadedPatches(Patches):
         quads = []
         for row, column, quad in self._own(self._patch.channel_quads):
             (image, *at), exists = self._pixel(position.tile, row, column)
-            inside = [
-                each.maximum(0).minimum(size - 1) for each, size in zip(at, self._input_plane, strict=True)
-            ]
+            inside = [each.moved_into(size) for each, size in zip(at, self._input_plane, strict=True)]
             channel = (quad + position.block * self._patch.channel_quads) * QUAD
             remaining = Index(self._packing.group_channels) - channel
             if self._patch.channels - self._packing.group_channels >= QUAD:

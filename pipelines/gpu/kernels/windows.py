@@ -197,7 +197,7 @@ class _Places:
         first, last = (0, self.windows.size[dimension] - 1) if element.known is None else (element.known,) * 2
         begins, ends = first < low, self._ends_behind(dimension, last)
         if begins and ends:
-            return position.maximum(0).minimum(extent - 1), position.within(extent)
+            return position.moved_into(extent), position.within(extent)
         if begins:
             return position.maximum(0), position.at_least(0)
         if ends:

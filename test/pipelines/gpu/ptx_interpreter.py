@@ -486,7 +486,9 @@ class _Warp:
     def do_ld(self, each: Instruction, active: Array) -> None:
         if each.opcode[1] == "param":
             value = self.workgroup.parameters[each.operands[1][1:-1]]
-            self.write(each.operands[0], np.full(LANES, value, np.uint64), active)
+            # What is loaded is as wide as the register, or narrower.
+            width = np.uint64 if each.operands[0].startswith("%rd") else np.uint32
+            self.write(each.operands[0], np.full(LANES, value, np.uint64).astype(width), active)
             return
         size = np.dtype(_TYPES[each.opcode[-1]]).itemsize
         targets = re.findall(r"%\w+", each.operands[0])
