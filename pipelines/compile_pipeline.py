@@ -70,6 +70,7 @@ from .iree_workarounds.separate_transpositions import SeparateTranspositions
 from .iree_workarounds.wrap_conversions import WrapConversions
 from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
+from .on_program.compute_at_load import ComputeAtLoad
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.insert_as_computed import InsertAsComputed
@@ -198,6 +199,7 @@ def compile_pipeline(
         SeparateTranspositions(),
         LowerToDispatch(),
         CopyInserted(),
+        ComputeAtLoad(),
         ChainKernels(**shared_values(options, ChainKernels)),
         PlaceScratch(**shared_values(options, PlaceScratch)),
         ReshapeReturned(),

@@ -86,6 +86,7 @@ FOR_QUANTISED = "winograd-round-by-sums"
 FOR_ONE_NUMBER = "winograd-fill-unknown-sizes"
 """Has work only for tensors of unknown sizes: `test/python/test_torch_operators.py`."""
 FOR_GPUS = (
+    "winograd-compute-at-load",
     "winograd-drop-unit-batch",
     "winograd-lower-elementwise",
     "winograd-lower-gated",

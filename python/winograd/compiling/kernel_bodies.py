@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from iree.winograd.dialect.bindings import func, ir
+from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
-    called_kernels,
     defining_operation,
-    is_public,
     kernel_functions,
     operations_of,
     symbol_name,
-    walk,
 )
 
 
@@ -38,7 +36,7 @@ class KernelBodies:
 
     def take_unless_constant(self, program: ir.Operation) -> None:
         """Take the bodies but those of kernels that IREE may run to evaluate constants."""
-        self._take(program, set(self._kernels) - _kernels_of_constants(program))
+        self._take(program, set(self._kernels) - kernels_of_constants(program))
 
     def take_all(self, program: ir.Operation) -> None:
         """Take the bodies that are left."""
@@ -66,42 +64,6 @@ class KernelBodies:
         """The bodies that were taken, by the names that calls of them have."""
         assert self._module is not None, "bodies are taken first"
         return {symbol_name(each): each for each in operations_of(self._module.operation)}
-
-
-def _kernels_of_constants(program: ir.Operation) -> set[str]:
-    """The kernels that are called with nothing that depends on arguments of the program."""
-    varying: dict[ir.Value, bool] = {}
-    return {
-        kernel
-        for dispatch in walk(program)
-        if dispatch.name == "flow.dispatch" and not any(_varies(each, varying) for each in dispatch.operands)
-        for kernel in called_kernels(dispatch)
-    }
-
-
-def _varies(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
-    """Whether `value` depends on arguments of the program, with what is `known` of others."""
-    pending = [value]
-    while pending:
-        each = pending[-1]
-        sources = _sources(each)
-        unknown = [source for source in sources or () if source not in known]
-        if unknown:
-            pending += unknown
-            continue
-        known[pending.pop()] = sources is None or any(known[source] for source in sources)
-    return known[value]
-
-
-def _sources(value: ir.Value) -> Sequence[ir.Value] | None:
-    """What `value` is computed from, or may be; None for an argument of the program."""
-    operation = defining_operation(value)
-    if operation is not None:
-        return list(operation.operands)
-    owner = value.owner.owner.operation
-    # IREE may find that functions of the program's own, and blocks, are always given the same constant.
-    is_argument = is_public(owner) and value.owner == owner.regions[0].blocks[0]
-    return None if is_argument else list(owner.operands)
 
 
 def _body_name(function: ir.Operation) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import iree.winograd
 import numpy as np
 import pytest
+import torch
 from agreement import expect_within
+from torch import nn
 from wide import wide
 
 
@@ -30,3 +32,22 @@ def test_agrees_with_float64(rows: int, gpu_target: str, gpu_device: str) -> Non
     exact = image.astype(np.float64) @ matrix.astype(np.float64)
     bound = channels * np.finfo(np.float32).eps * (np.abs(image) @ np.abs(matrix))
     expect_within(iree.winograd.load(program, device=gpu_device)(image), exact, bound)
+
+
+class Timed(nn.Module):
+    """A convolution and an embedding of a point in time, which is part of the model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("time", torch.randn(1, 64))
+        self.embed, self.convolve = nn.Linear(64, 32), nn.Conv2d(4, 32, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.convolve(image)
+        return result + self.embed(self.get_buffer("time"))[:, :, None, None]
+
+
+def test_rows_of_constants_are_multiplied_when_a_program_is_loaded() -> None:
+    """IREE would evaluate the product when it compiles the program, on a host that runs no such kernel."""
+    imported = iree.winograd.import_torch(Timed().eval(), torch.randn(1, 4, 32, 32))
+    assert b"winograd_" in bytes(iree.winograd.compile(imported, target="cuda:sm_90a", strict=True))
