@@ -9,8 +9,8 @@ from iree.winograd.passes.match.resampling import Axis
 from iree.winograd.pipelines.emission.index import Index
 
 _FRACTIONS = 1 << 16
-_MOST_SIZE = (1 << 31) // _FRACTIONS
-"""Of an image: numbers of 32 bits hold its places."""
+_LAST = (1 << 31) - 1
+"""What indices of 32 bits hold: places beyond the border, in fractions, before they are brought there."""
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,11 @@ class TapLine:
     @staticmethod
     def of(axis: Axis, size: int) -> TapLine | None:
         """That of an axis of an image of so many elements; None where no line is found for all taps."""
-        if size >= _MOST_SIZE:
-            return None
         places = [[int(each) for each in taps] for taps in axis.indices]
         for slope in _slopes(axis, size):
             begins = [_begin(slope, each) for each in places]
             known = tuple(each for each in begins if each is not None)
-            if len(known) == len(begins):
+            if len(known) == len(begins) and slope * (axis.size - 1) + max(known) <= _LAST:
                 return TapLine(slope, known, tuple((min(each), max(each)) for each in places))
         return None
 

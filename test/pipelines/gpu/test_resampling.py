@@ -352,6 +352,13 @@ def test_positions_are_whole_parts_of_a_line(size: int, resized: int, taps: int)
         assert [each.known for each in line.places(Index(element))] == list(axis.indices[:, element])
 
 
+def test_positions_that_32_bits_do_not_hold_are_on_no_line() -> None:
+    """Of an image that is continued by its border: a line goes on."""
+    places = np.minimum(np.arange(1 << 16), 4)[None]
+    assert TapLine.of(Axis(places[:, : 1 << 14], np.ones((1, 1 << 14))), 5) is not None
+    assert TapLine.of(Axis(places, np.ones(places.shape)), 5) is None
+
+
 def test_positions_that_turn_are_on_no_line() -> None:
     reflected = np.array([[2, 1, 0, 1, 2, 3, 4, 3]])
     assert TapLine.of(Axis(reflected, np.ones(reflected.shape)), 5) is None
