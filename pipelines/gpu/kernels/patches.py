@@ -127,7 +127,9 @@ class Patches(ABC):
         """The image of a tile, and the first of its outputs."""
         down, across = self._patch.tiles_per_image(self._sized.output_size)
         rows, columns = self._patch.tile
-        if self._sized.is_one_image:
+        if self._sized.is_one_image and down.known == 1:
+            image, row, column = Index(0), Index(0), tile
+        elif self._sized.is_one_image:
             image, (row, column) = Index(0), unflatten(tile, (down, across))
         else:
             image, row, column = unflatten(tile, (1, down, across))
@@ -217,6 +219,9 @@ class LoadedPatches(Patches):
         quads = []
         for row, column, quad in self._own(self._patch.channel_quads):
             (image, *at), exists = self._pixel(position.tile, row, column)
+            if self._patch.is_pointwise and self._packing.shape.unknown_sizes:
+                # Of pixels behind the last one there are no results: any other will do.
+                exists = Condition(True)
             inside = [each.moved_into(size) for each, size in zip(at, self._input_plane, strict=True)]
             channel = (quad + position.block * self._patch.channel_quads) * QUAD
             remaining = Index(self._packing.group_channels) - channel
