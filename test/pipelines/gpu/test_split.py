@@ -67,21 +67,10 @@ def test_most_of_what_sums_lack_is_given_back(summed_block: int | None) -> None:
     block = products.shape[1] if summed_block is None else summed_block // 16
     found = np.zeros(len(products))
     for first in range(0, products.shape[1], block):
-        within = np.zeros(len(products))
-        for step in range(first, min(first + block, products.shape[1])):
-            addends = np.concatenate([products[:, step], within[:, None]], 1)
-            within = summed_on_matrix_units(addends).astype(np.float64)
-        found += within
+        found += _truncated_sums(products[:, first : first + block].reshape(len(products), -1))
     exact = products.sum((1, 2))
     lacking = (exact - found) @ exact / (exact @ exact)
     assert lacking > 0 and abs(lacking - packing.truncated) < lacking / 20
-
-
-def _truncated(exact: Array) -> Array:
-    """To f32, towards zero."""
-    rounded = exact.astype(np.float32)
-    towards_zero = np.nextafter(rounded, np.float32(0))
-    return np.where(np.abs(rounded) > np.abs(exact), towards_zero, rounded).astype(np.float64)
 
 
 def test_parts_hold_22_bits() -> None:
@@ -168,7 +157,7 @@ def test_the_error_of_rounded_numbers_is_as_predicted(terms: int) -> None:
     exact = (rows.astype(np.float64) * columns).sum(axis=1)
     error = np.abs(rounded - exact).sum() / np.abs(exact).sum()
     predicted = predicted_error((1,), (1,), terms, matrix_products=1)
-    assert predicted / 1.3 <= error <= predicted * 1.3
+    assert predicted / 1.25 <= error <= predicted * 1.25
 
 
 @pytest.mark.parametrize("terms", [256, 4096])
@@ -179,7 +168,7 @@ def test_the_error_of_numbers_that_are_halves_is_that_of_their_sums(terms: int) 
     exact = products.sum(axis=1)
     error = np.abs(_truncated_sums(products) - exact).sum() / np.abs(exact).sum()
     predicted = predicted_error((1,), (1,), terms, matrix_products=1, exact_products=True)
-    assert predicted / 1.7 <= error <= predicted * 1.7
+    assert predicted / 1.25 <= error <= predicted * 1.25
 
 
 def test_numbers_that_are_halves_are_multiplied_once() -> None:
@@ -217,7 +206,7 @@ def test_operands_are_rounded_only_where_an_error_is_admitted() -> None:
 @pytest.mark.parametrize("block", [None, 32, 64])
 @pytest.mark.parametrize("terms", [64, 256, 1024])
 def test_the_error_is_as_predicted(terms: int, block: int | None) -> None:
-    """Matrix units are imitated: 16 exact products at a time are added to a sum, which is truncated."""
+    """Matrix units are imitated: 16 products at a time, cut off, are added to a sum, which is truncated."""
     generator = np.random.default_rng(0)
     rows, columns = (generator.standard_normal((2000, terms)).astype(np.float32) for _ in range(2))
     (high_row, low_row), (high_column, low_column) = (
@@ -232,7 +221,7 @@ def test_the_error_is_as_predicted(terms: int, block: int | None) -> None:
     exact = (rows.astype(np.float64) * columns).sum(axis=1)
     error = np.abs(result - exact).sum() / np.abs(exact).sum()
     predicted = predicted_error((1,), (1,), terms, reduction_block=block, matrix_products=3)
-    assert predicted / 1.7 <= error <= predicted * 1.7
+    assert predicted / 1.25 <= error <= predicted * 1.25
 
 
 @pytest.mark.parametrize("block", [None, 64])
@@ -251,7 +240,7 @@ def test_the_error_of_joined_sums_is_as_predicted(terms: int, block: int | None)
     exact = (rows * columns).sum(axis=1)
     error = np.abs(total - exact).sum() / np.abs(exact).sum()
     predicted = predicted_error((1,), (1,), terms, reduction_block=block, matrix_products=3, joined=True)
-    assert predicted / 1.7 <= error <= predicted * 1.7
+    assert predicted / 1.25 <= error <= predicted * 1.25
 
 
 def _products(left: npt.NDArray[np.float16], right: npt.NDArray[np.float16]) -> Array:
@@ -259,11 +248,10 @@ def _products(left: npt.NDArray[np.float16], right: npt.NDArray[np.float16]) -> 
 
 
 def _truncated_sums(products: Array) -> npt.NDArray[np.float32]:
+    """As matrix units have them, which add 16 at a time."""
     total = np.zeros(len(products), np.float32)
     for first in range(0, products.shape[1], 16):
-        exact = total + products[:, first : first + 16].sum(axis=1)
-        rounded = exact.astype(np.float32)
-        total = np.where(np.abs(rounded) > np.abs(exact), np.nextafter(rounded, np.float32(0)), rounded)
+        total = summed_on_matrix_units(np.column_stack([products[:, first : first + 16], total]))
     return total
 
 
