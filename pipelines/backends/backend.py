@@ -37,7 +37,6 @@ class Lowering(Protocol):
     def count_workgroups(
         self,
         executable: ir.Operation,
-        grid: tuple[int, ...],
         threads: int,
         *,
         held: int,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, scf
 from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KernelKind
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -15,6 +16,7 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
+from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.problems.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
@@ -74,7 +76,6 @@ def spans(
 
 def count_workgroups(
     executable: ir.Operation,
-    grid: tuple[int, ...],
     threads: int,
     target: CpuTarget,
     *,
@@ -83,7 +84,8 @@ def count_workgroups(
 ) -> None:
     """Has the workgroups of a kernel wait for kernels before it, and say when they are done.
 
-    While they wait they fetch filters.
+    While they wait they fetch filters. A kernel that has none for the sizes that it is told has one all the
+    same, which does nothing but to wait and to say so: others wait for it.
     """
     function = _function(executable)
     block = function.regions[0].blocks[0]
@@ -100,27 +102,83 @@ def count_workgroups(
             counts.replace_all_uses_with(block.add_argument(binding, function.location))
         types = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-        operations = [view.operation for view in block.operations]
+        *operations, end = (view.operation for view in block.operations)
         dynamic = ir.ShapedType.get_dynamic_size()
         type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
-        with ir.InsertionPoint(operations[0]):
+        with ir.InsertionPoint(block.operations[0]):
+            extents = _extents(executable, block)
+            grid = tuple(each.maximum(1) for each in extents)
             size = (kernel + 1) * kernel_elements(threads) + first_kernel_element(threads)
             span = binding_subspan(type_, counts, Index(0).value, [size.value])
-            arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, prod(grid), target)
+            arrivals = Arrivals(Buffer(span, (0,)), kernel, threads, product(grid), target)
             taken = arrivals.emit_taking()
             # Neighbours in a share read the same part of an image.
             workgroup = unflatten(taken.number, grid)
             arrivals.emit_wait(taken, reach, _filters_of(executable, block, workgroup[1], target))
             _replace_workgroup(operations, workgroup)
-        with ir.InsertionPoint(operations[-1]):
+        with ir.InsertionPoint(end):
+            _emit_unless_empty(operations, extents)
             arrivals.emit_arrival(taken)
+    _have_workgroups(executable)
     executable.attributes[CHAINED_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
 
+def _have_workgroups(executable: ir.Operation) -> None:
+    """Has a kernel that is told sizes have a workgroup where it has none for them."""
+    end = _export(executable)[-1]
+    with end.location, ir.InsertionPoint(end):
+        for number, extent in enumerate(end.operands):
+            if _index(extent).known is None:
+                end.operands[number] = Index(extent).maximum(1).value
+
+
+def _extents(executable: ir.Operation, function: ir.Block) -> tuple[Index, ...]:
+    """The size of a kernel's grid, without what `_have_workgroups` adds, computed of what it is told."""
+    *operations, end = _export(executable)
+    arguments = list(function.arguments)
+    tensors = next((n for n, each in enumerate(arguments) if each.type == ir.IndexType.get()), 0)
+    told = end.block.arguments
+    values = dict(zip(told, arguments[tensors : tensors + len(told)], strict=True))
+    for operation in operations:
+        copied = operation.clone()
+        for number, operand in enumerate(operation.operands):
+            copied.operands[number] = values[operand]
+        values |= zip(operation.results, copied.operation.results, strict=True)
+    return tuple(map(_index, (values[each] for each in end.operands)))
+
+
+def _index(value: ir.Value) -> Index:
+    """Known where it is a constant."""
+    operation = defining_operation(value)
+    if operation is None or operation.name != "arith.constant":
+        return Index(value)
+    return Index(ir.IntegerAttr(operation.attributes["value"]).value)
+
+
+def _emit_unless_empty(operations: Sequence[ir.Operation], grid: tuple[Index, ...]) -> None:
+    """Has a kernel's operations be done where its grid has workgroups; its memory is there in any case."""
+    holds = product(grid).at_least(1)
+    if holds.known is not None:
+        return
+    body = scf.IfOp(holds.value).then_block
+    with ir.InsertionPoint(body):
+        end = scf.yield_([])
+    bound = [number for number, each in enumerate(operations) if each.name.startswith("stream.")]
+    for operation in operations[max(bound, default=-1) + 1 :]:
+        if operation.name != "memref.alloc":
+            operation.move_before(end)
+
+
+def _export(executable: ir.Operation) -> list[ir.Operation]:
+    """The operations by which a kernel's workgroups are counted."""
+    export = executable.regions[0].blocks[0].operations[0].operation
+    return [view.operation for view in export.regions[0].blocks[0].operations]
+
+
 def _work(kernel: CpuKernel, filter_bytes: int) -> dict[str, ir.Attribute]:
-    """Its products, and the filters that it reads, of `filter_bytes` each."""
+    """Its products, for expected sizes, and the filters that it reads, of `filter_bytes` each."""
     shape, attributes = kernel.shape, {}
-    if shape.tiles is not None and not shape.unknown_sizes:
+    if shape.tiles is not None:
         products = shape.tiles * shape.tile_products * shape.output_channels
         attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
     if not shape.runtime_filter:

@@ -106,16 +106,13 @@ class CpuLowering:
     def count_workgroups(
         self,
         executable: ir.Operation,
-        grid: tuple[int, ...],
         threads: int,
         *,
         held: int,
         result_is_operand: bool,
     ) -> None:
         """Has the workgroups of a kernel wait for kernels before it, and say when they are done."""
-        count_workgroups(
-            executable, grid, threads, self.target, held=held, result_is_operand=result_is_operand
-        )
+        count_workgroups(executable, threads, self.target, held=held, result_is_operand=result_is_operand)
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape

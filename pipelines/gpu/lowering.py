@@ -124,7 +124,6 @@ class GpuLowering:
     def count_workgroups(
         self,
         executable: ir.Operation,
-        grid: tuple[int, ...],
         threads: int,
         *,
         held: int,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import prod
 
 from iree.compiler import version
@@ -78,9 +78,10 @@ class ChainKernels:
                  : (tensor<64xf32>, tensor<480xi32>, index, index, tensor<64xf32>) -> (tensor<64xf32>, %y#1)
 
     for 4 threads, where @a is kernel 0 and waits for all before, and each share of @b for the same share of
-    @a alone. Each block of a program has memory of its own. Kernels stay as they are that are told the batch
-    or other sizes in each call, that IREE evaluates once, since they read constants only, that begin a block,
-    as those before that memory is zero, or of many products for each thread. So does a program without two
+    @a alone. Each block of a program has memory of its own. Kernels that are told sizes in each call wait for
+    all of the kernel before, and have a workgroup even if there is nothing to do. Kernels stay as they are
+    that IREE evaluates once, since they read constants only, that begin a block, as those before that memory
+    is zero, or of many products for each thread. So does a program without two
     kernels in a block, and one that another version of IREE compiles than those whose order of workgroups is
     tested.
     """
@@ -108,11 +109,8 @@ class ChainKernels:
 @dataclass(frozen=True)
 class _Kernel:
     executable: ir.Operation
-    grid: tuple[int, ...]
-
-    @property
-    def workgroups(self) -> int:
-        return prod(self.grid)
+    workgroups: int | None
+    """None where they depend on sizes that it is told in each call."""
 
 
 _Chain = Sequence[tuple[ir.Operation, _Kernel]]
@@ -122,9 +120,9 @@ _Chain = Sequence[tuple[ir.Operation, _Kernel]]
 def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
     """The dispatches of each block that are to wait for each other."""
     kernels = {
-        symbol_name(each): _Kernel(each, grid)
+        symbol_name(each): _Kernel(each, _workgroups(each))
         for each in walk(module)
-        if each.name == KERNEL and (grid := _grid(each)) is not None and _is_short(each, threads)
+        if each.name == KERNEL and _is_short(each, threads)
     }
     dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
     kept = {_callee(each) for each in dispatches if all(map(_is_constant, each.operands))}
@@ -147,21 +145,18 @@ def _is_short(executable: ir.Operation, threads: int) -> bool:
     return bool(products <= MOST_PRODUCTS * threads)
 
 
-def _grid(executable: ir.Operation) -> tuple[int, ...] | None:
-    """The workgroups that a kernel has, per dimension; None for one that is told sizes in each call."""
+def _workgroups(executable: ir.Operation) -> int | None:
+    """Those that a kernel has; None for one that is told sizes in each call."""
     (export,) = (
         view.operation
         for view in executable.regions[0].blocks[0].operations
         if view.operation.name == "stream.executable.export"
     )
-    block = export.regions[0].blocks[0]
-    if len(block.arguments) > 0:
-        return None
-    operations = [view.operation for view in block.operations]
+    operations = [view.operation for view in export.regions[0].blocks[0].operations]
     extents = [defining_operation(each) for each in operations[-1].operands]
     if any(each is None or each.name != "arith.constant" for each in extents):
         return None
-    return tuple(ir.IntegerAttr(each.attributes["value"]).value for each in extents if each is not None)
+    return prod(int(ir.IntegerAttr(each.attributes["value"]).value) for each in extents if each is not None)
 
 
 def _callee(dispatch: ir.Operation) -> str:
@@ -189,12 +184,11 @@ def _chain(program: ir.Operation, chains: Iterable[_Chain], lowering: Lowering, 
                 counting.add(wait.callee)
                 lowering.count_workgroups(
                     wait.kernel.executable,
-                    wait.kernel.grid,
                     threads,
                     held=held[wait.callee],
                     result_is_operand=_tied(wait.dispatch) != _UNTIED,
                 )
-            untouched = (read if wait.held else []) + list(wait.dispatch.operands)[:1] * held[wait.callee]
+            untouched = (read if wait.held else []) + _segments(wait.dispatch)[1][:1] * held[wait.callee]
             read = _read(wait.dispatch)
             counts = _wait(wait, counts, number, untouched[: held[wait.callee]])
     for function in walk(program):
@@ -238,12 +232,13 @@ def _reach(
     """
     if {_tied(before), _tied(dispatch)} != {_UNTIED} or any(map(_is_updated, _read(before))):
         return WHOLE
-    if kernel.workgroups < threads:
+    if first.workgroups is None or kernel.workgroups is None or kernel.workgroups < threads:
         return WHOLE
     result, *_ = [*spans_of(first.executable), None]
-    operands = [*spans_of(kernel.executable)[1:], *[None] * len(dispatch.operands)]
+    arguments = _segments(dispatch)[1]
+    operands = [*spans_of(kernel.executable)[1:], *[None] * len(arguments)]
     written, reach = _by_share(result, first, threads), 0
-    for operand, spans in zip(dispatch.operands, operands, strict=False):
+    for operand, spans in zip(arguments, operands, strict=False):
         source = _viewed(operand)
         if source is None:
             return WHOLE
@@ -257,7 +252,7 @@ def _reach(
 
 def _by_share(spans: Spans, kernel: _Kernel, threads: int) -> list[range | None] | None:
     """What each share of a kernel's workgroups touches, None for one without workgroups; None if unknown."""
-    if spans is None:
+    if spans is None or kernel.workgroups is None:
         return None
     parts = kernel.workgroups // len(spans)
     bounds = [share * kernel.workgroups // threads for share in range(threads + 1)]
@@ -317,15 +312,17 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
     `untouched` are operands that it only keeps.
     """
     dispatch, index = wait.dispatch, ir.IndexType.get()
-    operands = list(dispatch.operands)
-    tied = (_tied(dispatch), len(operands))
+    workload, arguments, argument_sizes, result_sizes = _segments(dispatch)
+    tied = (_tied(dispatch), len(arguments))
     with dispatch.location, ir.InsertionPoint(dispatch):
         numbers = [arith.constant(index, each) for each in (number, wait.reach)]
         waiting = dispatch_kernel(
             [dispatch.results[0].type, counts.type],
-            [],
+            workload,
             dispatch.attributes["entry_points"],
-            [*operands, counts, *numbers, *untouched],
+            [*arguments, counts, *numbers, *untouched],
+            argument_sizes,
+            result_sizes,
             tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, operand) for operand in tied]),
         )
     for name in dispatch.attributes:
@@ -334,6 +331,12 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
     dispatch.results[0].replace_all_uses_with(waiting.results[0])
     dispatch.erase()
     return waiting.results[1]
+
+
+def _segments(dispatch: ir.Operation) -> list[list[ir.Value]]:
+    """Its workload, its arguments, and the dynamic sizes of these and of its results."""
+    operands, counts = iter(dispatch.operands), dispatch.attributes["operandSegmentSizes"]
+    return [list(islice(operands, count)) for count in ir.DenseI32ArrayAttr(counts)]
 
 
 def _tied(dispatch: ir.Operation) -> int:

@@ -145,9 +145,19 @@ stream.executable private @in_place {
   }
 }
 
-// The workgroups of these depend on the call, and those are evaluated once.
-// CHECK-LABEL: stream.executable private @any_batch {
-// CHECK-LABEL: stream.executable private @of_constants {
+// The workgroups of this one depend on the call: if there are none one waits, and says so, all the same.
+// CHECK-LABEL: stream.executable private @any_batch attributes {winograd.chained}
+// CHECK: stream.executable.export public @any_batch workgroups(%[[BATCH:.*]]: index)
+// CHECK: %[[ONE:.*]] = arith.maxsi %[[BATCH]]
+// CHECK: stream.return %[[ONE]]
+// CHECK: func.func @any_batch(%{{.*}}: !stream.binding, %[[TOLD:.*]]: index, %{{.*}}: !stream.binding, %{{.*}}: index, %{{.*}}: index, %[[R:.*]]: !stream.binding) {
+// CHECK: arith.maxsi %[[TOLD]]
+// CHECK: scf.while
+// CHECK: %[[ANY:.*]] = arith.cmpi sge, %[[TOLD]]
+// CHECK: scf.if %[[ANY]] {
+// CHECK-NEXT: memref.store
+// CHECK: }
+// CHECK: memref.atomic_rmw
 stream.executable private @any_batch {
   stream.executable.export public @any_batch workgroups(%batch: index) -> (index, index, index) {
     %c1 = arith.constant 1 : index
@@ -155,10 +165,17 @@ stream.executable private @any_batch {
   }
   builtin.module {
     func.func @any_batch(%arg0: !stream.binding, %arg1: index, %arg2: !stream.binding) {
+      %c0 = arith.constant 0 : index
+      %zero = arith.constant 0.0 : f32
+      %result = stream.binding.subspan %arg2[%c0] : !stream.binding -> memref<?xf32>{%arg1}
+      memref.store %zero, %result[%c0] : memref<?xf32>
       return
     }
   }
 }
+
+// This one is evaluated once.
+// CHECK-LABEL: stream.executable private @of_constants {
 stream.executable private @of_constants {
   stream.executable.export public @of_constants workgroups() -> (index, index, index) {
     %c1 = arith.constant 1 : index
@@ -191,14 +208,14 @@ stream.executable private @long attributes {winograd.products = 400000000 : i64}
 // CHECK-LABEL: util.func public @main
 // CHECK-SAME: winograd.order = "3.13."
 // CHECK: %[[A:.*]] = flow.dispatch @begin::@begin(%{{.*}}) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<544xi32>
-// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
-// CHECK: %[[C:.*]] = flow.dispatch @any_batch
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat %{{.*}} : tensor<608xi32>
+// CHECK: %[[B:.*]]:2 = flow.dispatch @own::@own(%[[A]], %[[ZERO]], %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<608xi32>, index, index) -> (tensor<8xf32>, %[[ZERO]])
+// CHECK: %[[C:.*]]:2 = flow.dispatch @any_batch::@any_batch[%[[N:.*]]](%[[A]], %[[N]], %[[B]]#1, %c1{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, index, tensor<608xi32>, index, index) -> (tensor<?xf32>{%[[N]]}, %[[B]]#1)
 // CHECK: %[[D:.*]] = flow.dispatch @of_constants
-// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[B]]#1, %c1{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (%[[B]]#0, %[[B]]#1)
+// CHECK: %[[E:.*]]:2 = flow.dispatch @in_place::@in_place(%[[B]]#0, %[[C]]#1, %c2{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<608xi32>, index, index) -> (%[[B]]#0, %[[C]]#1)
 // CHECK: %[[G:.*]] = flow.dispatch @long::@long(%[[E]]#0) : (tensor<8xf32>) -> tensor<8xf32>
-// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c2{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<544xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
-// CHECK: util.return %[[F]]#0, %[[C]], %[[D]]
+// CHECK: %[[F:.*]]:2 = flow.dispatch @own::@own(%[[G]], %[[E]]#1, %c3{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<8xf32>, tensor<608xi32>, index, index) -> (tensor<8xf32>, %[[E]]#1)
+// CHECK: util.return %[[F]]#0, %[[C]]#0, %[[D]]
 util.func public @main(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<?xf32>, tensor<8xf32>) {
   %a = flow.dispatch @begin::@begin(%x) : (tensor<8xf32>) -> tensor<8xf32>
   %b = flow.dispatch @own::@own(%a) : (tensor<8xf32>) -> tensor<8xf32>

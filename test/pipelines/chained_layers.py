@@ -10,15 +10,25 @@ SIZE, CHANNELS, LAYERS = 10, 32, 8
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
 
 
-def residual_layers(seed: int, image_size: int = SIZE) -> str:
-    """MLIR of a function that applies convolutions, 3x3 and 1x1 in turn, each added to its image."""
-    image_type = f"tensor<1x{image_size}x{image_size}x{CHANNELS}xf32>"
+def residual_layers(seed: int, image_size: int | None = SIZE) -> str:
+    """MLIR of a function that applies convolutions, 3x3 and 1x1 in turn, each added to its image.
+
+    Images of any size with `image_size` None.
+    """
+    extent = "?" if image_size is None else str(image_size)
+    image_type = f"tensor<1x{extent}x{extent}x{CHANNELS}xf32>"
     generator = np.random.default_rng(seed)
-    lines = ["%zero = arith.constant 0.0 : f32"]
+    lines, extents = ["%zero = arith.constant 0.0 : f32"], ""
+    if image_size is None:
+        for number, name in ((1, "h"), (2, "w")):
+            lines.append(f"%{name}_at = arith.constant {number} : index")
+            lines.append(f"%{name} = tensor.dim %x, %{name}_at : {image_type}")
+        extents = "%h, %w"
     image = "%x"
     for layer in range(LAYERS):
         kernel = 3 - 2 * (layer % 2)
-        pad, size = kernel // 2, image_size + kernel - 1
+        pad = kernel // 2
+        size = "?" if image_size is None else str(image_size + kernel - 1)
         padded = f"tensor<1x{size}x{size}x{CHANNELS}xf32>"
         filters = generator.uniform(-1, 1, (kernel, kernel, CHANNELS, CHANNELS)) / (kernel * CHANNELS)
         values = filters.astype(np.float32).tobytes().hex().upper()
@@ -28,7 +38,7 @@ def residual_layers(seed: int, image_size: int = SIZE) -> str:
             f"%p{layer} = tensor.pad {image} low[0, {pad}, {pad}, 0] high[0, {pad}, {pad}, 0] {{\n"
             "^bb0(%i: index, %j: index, %k: index, %l: index):\n  tensor.yield %zero : f32\n"
             f"}} : {image_type} to {padded}\n"
-            f"%e{layer} = tensor.empty() : {image_type}\n"
+            f"%e{layer} = tensor.empty({extents}) : {image_type}\n"
             f"%z{layer} = linalg.fill ins(%zero : f32) outs(%e{layer} : {image_type}) -> {image_type}\n"
             f"%c{layer} = linalg.conv_2d_nhwc_hwcf {{winograd.algorithm = {{"
             f"output_tile = array<i64: {kernel}, {kernel}>, part_size = array<i64: {kernel}, {kernel}>}}}} "

@@ -64,7 +64,7 @@ class Arrivals:
     counts: Buffer
     kernel: Index
     threads: int
-    workgroups: int
+    workgroups: Index
     target: CpuTarget
 
     def emit_taking(self) -> Workgroup:
@@ -148,11 +148,17 @@ class Arrivals:
         fewer workgroups than shares is done as a whole, after a negative reach.
         """
         self._instructions.emit_ordering()
-        if self.workgroups < self.threads:
-            is_last = self._add_one(self._line(Index(0)) + ARRIVED).equals(self.workgroups - 1)
-            when(is_last, then=self._finish_all)
-            return
-        share = workgroup.share
+        when(
+            self.workgroups.less_than(self.threads),
+            then=self._count_whole,
+            otherwise=lambda: self._count_share(workgroup.share),
+        )
+
+    def _count_whole(self) -> None:
+        is_last = self._add_one(self._line(Index(0)) + ARRIVED).equals(self.workgroups - 1)
+        when(is_last, then=self._finish_all)
+
+    def _count_share(self, share: Index) -> None:
         size = self._begin(share + 1) - self._begin(share)
         is_last = self._add_one(self._line(share) + ARRIVED).equals(size - 1)
         when(is_last, then=lambda: self._finish(share))

@@ -22,6 +22,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import LoadError
 from iree.winograd.pipelines.on_program.chain_kernels import ChainKernels
 from iree.winograd.pipelines.problems.chain import CHAINED_ATTRIBUTE_NAME
+from iree.winograd.pipelines.problems.reflection import ORDER_KEY
 
 pytestmark = pytest.mark.xdist_group("chains")
 
@@ -51,6 +52,27 @@ def test_waits_on_any_number_of_workers(program: bytes, image: npt.NDArray[np.fl
     loaded = iree.winograd.load(program, threads=threads)
     for _ in range(CALLS):
         np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+@pytest.fixture(scope="module")
+def open_program() -> bytes:
+    return iree.winograd.compile(residual_layers(3, None), target="cpu", threads=4, strict=True)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4, 7])
+def test_kernels_that_are_told_sizes_wait(open_program: bytes, threads: int) -> None:
+    """Also where all have fewer workgroups than shares, and where none has work: nobody waits for ever."""
+    assert ORDER_KEY.encode() in open_program
+    alone = iree.winograd.load(open_program, device="local-sync")
+    loaded = iree.winograd.load(open_program, threads=threads)
+    for size in ((SIZE, SIZE), (1, 1), (0, 5), (37, 23), (0, 0), (3, 0), (LARGE_SIZE, LARGE_SIZE), (2, 9)):
+        image = np.random.default_rng(1).uniform(-1, 1, (1, *size, CHANNELS)).astype(np.float32)
+        expected = np.asarray(alone(image))
+        assert expected.shape == image.shape
+        if image.size:
+            expect_within(expected, *exact(3, image))
+        for _ in range(CALLS):
+            np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
 
 
 def test_shares_wait_for_what_they_read() -> None:
