@@ -195,10 +195,19 @@ class GlobalBuffer(Buffer):
         """Writes a quad, or octet, from `offset` on where the condition holds."""
         self.store_first(value, offset, Index(QUAD), Condition(True) if valid is None else valid)
 
-    def load_first(self, offset: Index, count: Index, valid: Condition, stride: IndexLike = 1) -> ir.Value:
+    def load_first(
+        self,
+        offset: Index,
+        count: Index,
+        valid: Condition,
+        stride: IndexLike = 1,
+        *,
+        is_within: bool = False,
+    ) -> ir.Value:
         """As `load`, with zeros for all but the first `count` elements. An array by quads has all of them.
 
-        Elements are every `stride`-th along the last dimension, of which an array by quads has all.
+        Elements are every `stride`-th along the last dimension, of which an array by quads has all. Where it
+        `is_within` the array has all `count` of them in either case.
         """
         if self.by_quads:
             assert stride == 1
@@ -207,8 +216,15 @@ class GlobalBuffer(Buffer):
         zero = zero_scalar(self.computed)
         elements = []
         for i in range(QUAD):
-            exists = valid & Index(i).less_than(count)
-            scalar = self.load_scalar((offset + i * distance).minimum(self.size - 1))
+            is_counted = Index(i).less_than(count)
+            if is_counted.known is False:
+                elements.append(zero)
+                continue
+            exists = valid & is_counted
+            place = offset + i * distance
+            if not (is_within and is_counted.known):
+                place = place.minimum(self.size - 1)
+            scalar = self.load_scalar(place)
             elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
         return quad_of(elements)
 
@@ -249,7 +265,15 @@ class HalfQuads(GlobalBuffer):
         exists = Condition(True) if valid is None else valid
         return self.load_first(Index.of(offset), Index(QUAD), exists)
 
-    def load_first(self, offset: Index, count: Index, valid: Condition, stride: IndexLike = 1) -> ir.Value:
+    def load_first(
+        self,
+        offset: Index,
+        count: Index,
+        valid: Condition,
+        stride: IndexLike = 1,
+        *,
+        is_within: bool = False,
+    ) -> ir.Value:
         if self.pairs is None:
             zero = zero_scalar(self.computed)
             elements = []

@@ -151,6 +151,9 @@ class MultiplyAddProduct:
         padded_channels = packing.channel_quads * QUAD
         is_of_one_view = padded_channels % packing.schedule.block_reduction == 0
         together = packing.schedule.block_reduction if is_of_one_view else QUAD
+        # Of so few that pixels are less than a quad, which begins at the first: all of it is in the array.
+        are_few = not image.by_quads and packing.shape.input_channels <= QUAD and image.stride(-1) == 1
+        least = packing.shape.input_channels if are_few else 1
 
         def load(r: Index, own: Index) -> list[ir.Value]:
             if not is_of_one_view:
@@ -172,9 +175,11 @@ class MultiplyAddProduct:
                 if not exists.known or follows:
                     # Anywhere in the image, which takes fewer instructions than one place. Scalars are loaded
                     # one by one: the last ones of an image may be less than a quad.
-                    offset = offset.minimum(image.size - (QUAD if image.by_quads else 1)).maximum(0)
+                    offset = offset.minimum(image.size - (QUAD if image.by_quads else least)).maximum(0)
                 remaining = Index(packing.group_channels) - (channel + own)
-                quads.append(image.load_first(offset, remaining, exists & is_tap))
+                if are_few and packing.group_channels == packing.shape.input_channels:
+                    remaining = Index(packing.group_channels)
+                quads.append(image.load_first(offset, remaining, exists & is_tap, is_within=are_few))
             return quads
 
         return load

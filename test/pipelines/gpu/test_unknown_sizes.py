@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import F2X2
 from wide import sampled
 
@@ -23,6 +24,7 @@ PROGRAMS = [
     replace(DEPTHWISE, strides=(2, 1), dynamic_batch=True),
     replace(DEPTHWISE, schedule=GpuDepthwiseSchedule(64, 4, columns=2, rows_ahead=2)),
     replace(DEPTHWISE, strides=(1, 2), schedule=GpuDepthwiseSchedule(64, 4, columns=3)),
+    replace(DIRECT, channels=3, outputs=16, schedule=GemmSchedule(32, 32, 16, 4, 4)),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish", channels=7, outputs=10),
     replace(TILED, groups=2, constant_filter=False),
