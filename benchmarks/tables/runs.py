@@ -132,15 +132,10 @@ RUNS: Mapping[str, Run] = {
     "gpu-open-sizes-h200.json": Run(
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
     ),
-    "gpu-open-sizes-launched-h200.json": Run(
-        "2026-11-28",
-        "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools open static --jobs 11 --limit 100 --rounds 5",
-    ),
-    "gpu-open-sizes-later-h200.json": Run(
+    "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools open static --jobs 8 --limit 108 --rounds 5 --network ...",
+        "gpu_open_sizes --tools open static --jobs 14 --limit 100 --rounds 5",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
