@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match import image_layout
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.position_arithmetic import PositionArithmetic, match_position_arithmetic
 from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.selection import Selection
 from iree.winograd.pipelines.emission.signature import DispatchTensor
 from iree.winograd.pipelines.emission.work import BATCH, Size
@@ -31,7 +33,7 @@ from iree.winograd.pipelines.problems.tensor_operations import PixelSelection
 
 
 def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value:
-    """Emits the dispatch of an operation: `N x OH... x C`, or a larger tensor with these channels."""
+    """Emits the dispatch of an operation: its result, or a larger tensor with these channels."""
     channels = ir.RankedTensorType(operation.image.type).shape[-1]
     arithmetic = computed_taps(operation)
     kernel = SelectionKernel(Selection(operation.is_weighted, channels), arithmetic)
@@ -39,7 +41,7 @@ def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value
     if arithmetic is None:
         for dimension, taps in enumerate(operation.taps):
             operands += [_table(table, dimension) for table in _tables(taps)]
-    updated, result = None, image_array(operation.like, "output", channels % QUAD == 0, channels_first=False)
+    updated, result = None, _result(operation, channels)
     if (to := operation.destination) is not None:
         whole = ir.RankedTensorType(to.whole.type)
         by_quads = channels % QUAD == 0 and holds_channels(whole, to.first, channels)
@@ -48,6 +50,18 @@ def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value
     threads = WorkgroupThreads(SELECTION_THREADS)
     sizes = {**_sizes(operation), **_integers(arithmetic or ())}
     return launcher.launch(kernel, kernel.name, threads, operands, result, sizes, updated)
+
+
+def _result(operation: PixelSelection, channels: int) -> TensorArgument:
+    """What is written, as an array N x OH... x C."""
+    if not operation.makes_first:
+        return image_array(operation.like, "output", channels % QUAD == 0, channels_first=False)
+    like = ir.RankedTensorType(operation.like.type)
+    shape = [like.shape[dimension] for dimension in image_layout.to_channels_first(like.rank)]
+    type_ = ir.RankedTensorType.get(shape, like.element_type)
+    tensor = image_tensor(type_, "output", channels_first=True)
+    argument = TensorArgument.of(operation.like, by_quads=False, tensor=tensor)
+    return argument.permuted(image_layout.to_channels_last(like.rank))
 
 
 def computed_taps(operation: PixelSelection) -> tuple[PositionArithmetic | None, ...] | None:

@@ -76,6 +76,8 @@ _KERNELS = ("flow.dispatch", "hal.tensor.import", "winograd.")
 _FUSED = ("linalg.", "tensor.extract_slice", "tensor.pad")
 _LEAST_RESAMPLED_RANK = 3
 _MOST_POSITIONS = 1 << 24
+_MOST_SCATTERED = 16
+"""Channels of a pixel that neighbours in a warp may write with channels first: eight pixels lie together."""
 _TILED = 32
 """IREE's code multiplies matrices well whose sizes are all multiples of it."""
 _LONGEST_REDUCTION = 1024
@@ -144,8 +146,9 @@ def _misfit_of_windows(operation: WindowSums) -> Reason | None:
 
 
 def _misfit_of_selection(operation: PixelSelection) -> Reason | None:
-    if operation.makes_first:
-        return "a kernel writes quads of channels"
+    channels = ir.RankedTensorType(operation.image.type).shape[-1]
+    if operation.makes_first and channels > _MOST_SCATTERED:
+        return f"neighbouring threads would write {channels} channels far apart"
     if ir.RankedTensorType(operation.like.type).has_static_shape:
         return "what is selected of images of known sizes is resampled"
     if any(map(any, operation.is_weighted)) and computed_taps(operation) is None:

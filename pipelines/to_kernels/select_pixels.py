@@ -33,8 +33,8 @@ class SelectPixels:
     the program computes; linearly it adds two of each, by weights that it computes, too. IREE reads single
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
     channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
-    with channels first what is only made so, on CPUs. GPUs' kernels compute positions and weights themselves;
-    what is linear by others is left there.
+    with channels first what is only made so, of up to 16 channels on GPUs. GPUs' kernels compute positions
+    and weights themselves; what is linear by others is left there.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
