@@ -26,11 +26,13 @@ import multiprocessing
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from math import hypot
 from pathlib import Path
 
 import iree.winograd
 import torch
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.algebra.numerics import rounding_error
 from torch import nn
 
 from benchmarks.convolutions import DIFFUSION
@@ -170,6 +172,8 @@ class Row:
     predicted_us: float
     schedules: str
     limit_us: float
+    predicted_error: float
+    """Of a chain, whose layers' roundings are independent, those of results among them."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +182,7 @@ class Program:
     path: Path
     predicted: float
     schedules: str
+    predicted_error: float
 
 
 def compiled(task: tuple[Layer, str, Path]) -> Program:
@@ -191,7 +196,9 @@ def compiled(task: tuple[Layer, str, Path]) -> Program:
     chosen = [each["candidates"][each["chosen"]] for each in told["layers"]]
     kinds = [f"{_tiles(each['output_tile'])}{each['schedule']['kind']}" for each in chosen]
     predicted = sum(each["predicted_seconds"] for each in chosen) / layer.length
-    return Program(layer, path, predicted, ", ".join(dict.fromkeys(kinds)))
+    rounding = 0.0 if type_ == "f32" else rounding_error(str(TYPES[type_]).removeprefix("torch."))
+    error = hypot(*(hypot(each["predicted_error"], rounding) for each in chosen))
+    return Program(layer, path, predicted, ", ".join(dict.fromkeys(kinds)), error)
 
 
 def _tiles(output_tile: list[int]) -> str:
@@ -228,6 +235,7 @@ def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_al
         1e6 * program.predicted,
         program.schedules,
         layer.limit_us(type_, peaks),
+        program.predicted_error,
     )
 
 

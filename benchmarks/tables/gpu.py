@@ -421,7 +421,7 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
             *(number(rows[name][fact], ".1f") for fact in ("ours_us", "limit_us")),
             number(shares[name], ".2f"),
             number(rows[name]["predicted_us"], ".1f"),
-            number(rows[name]["ours_error"], ".1e"),
+            *(number(rows[name][fact], ".1e") for fact in ("ours_error", "predicted_error")),
             rows[name]["schedules"],
         )
         for name in large
@@ -432,7 +432,7 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
         f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
         f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
     )
-    each = table(("layer", "us", "limit", "share", "predicted", "error", "computed by"), told)
+    each = table(("layer", "us", "limit", "share", "predicted", "error", "predicted", "computed by"), told)
     return [*table(heads, summed), "", summary, "", *each]
 
 
