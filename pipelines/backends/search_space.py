@@ -71,6 +71,13 @@ class SearchSpace(Hashable, Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
+    def limit_seconds(self, operations: int, size: int, schedule: Schedule) -> float | None:
+        """What no kernel by `schedule` takes less than that does so many operations and moves `size` bytes.
+
+        It is the longer of both, at the peak rate of the units that multiply and at that of the memory which
+        holds so much. None where these aren't known.
+        """
+
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """What no default schedule is predicted to take less than, without looking for one."""
 

@@ -77,6 +77,7 @@ def candidate(tile: int, seconds: float, measured: float | None = None) -> Candi
         predicted_seconds=seconds,
         predicted_error=1e-7,
         measured_seconds=measured,
+        limit_seconds=None,
     )
 
 

@@ -23,7 +23,14 @@ from iree.winograd.running.arguments import arguments_of
 from iree.winograd.running.comparison import relative_error
 from iree.winograd.running.cuda_events import cuda_events, kernels_of
 from iree.winograd.running.images import Pixels
-from iree.winograd.running.profile import DispatchTime, Profile, dispatch_times, profile, with_layers
+from iree.winograd.running.profile import (
+    DispatchTime,
+    Profile,
+    dispatch_times,
+    profile,
+    with_layers,
+    with_limits,
+)
 from iree.winograd.running.timing import time_calls, time_clients
 from onnx_models import CHANNELS, FILTERS, convolution_model
 
@@ -191,11 +198,13 @@ def test_profiles_on_cuda_need_torch_for_it(monkeypatch: pytest.MonkeyPatch) -> 
 def test_dispatches_of_a_gpu_are_measured(
     folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    program, trace = folder / "gpu.vmfb", tmp_path / "trace.json"
-    iree.winograd.compile(folder / "net.onnx", output=program, target="vulkan")
+    program, trace = folder / "net.onnx", tmp_path / "trace.json"
     options = ("--device=vulkan", "--seconds=0", f"--input={'x'.join(map(str, SHAPE))}", f"--trace={trace}")
     record = json.loads(run(capsys, program, *options, "--profile", "--json"))
     dispatches = record["dispatches"]
+    limited = [each for each in dispatches if each["limit"] is not None]
+    assert {each["layer"] for each in limited} == {"/stem/Conv"}
+    assert all(each["limit"] > 0 for each in limited)
     assert any("winograd" in each["kernel"] for each in dispatches)
     assert all(each["seconds"] > 0 for each in dispatches)
     events = json.loads(trace.read_text())["traceEvents"]
@@ -214,6 +223,25 @@ def test_the_table_of_dispatches() -> None:
     table = Profile(dispatch_times(events), tuple(events)).table().splitlines()
     assert [line.split()[-1] for line in table] == ["dispatches", "second", "first"]
     assert "66.7%" in table[1]
+
+
+def test_limits_are_beside_the_dispatches_of_their_layers() -> None:
+    times = [
+        DispatchTime(0, "input", 2.0, "a"),
+        DispatchTime(1, "output", 4.0, "a"),
+        DispatchTime(2, "sum", 3.0),
+        DispatchTime(3, "product", 1.0, "b"),
+    ]
+    limited = with_limits(times, {"a": 0.003, "b": 0.5, "other": 7.0})
+    assert [each.limit for each in limited] == [0.003, 0.003, None, 0.5]
+    total, *rows = Profile(limited, ()).table().splitlines()
+    assert total.endswith("all dispatches") and "limit    503.000 ms" in total
+    assert ["limit" in row for row in rows] == [True, False, True, True]
+    assert (
+        len({row.index(name) for row, name in zip(rows, ("output", "sum", "input", "product"), strict=True)})
+        == 1
+    )
+    assert "limit" not in Profile(tuple(times), ()).table()
 
 
 def test_percentiles() -> None:

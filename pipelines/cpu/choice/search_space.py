@@ -60,6 +60,10 @@ class CpuSearchSpace:
     def limits(self) -> Limits:
         return self.machine.limits(self.threads)
 
+    def limit_seconds(self, operations: int, size: int, schedule: Schedule) -> float | None:
+        """Which cache holds an image isn't known, nor the peak rate of AMX."""
+        return None
+
     @property
     def dynamic_batch(self) -> int:
         return DYNAMIC_BATCH

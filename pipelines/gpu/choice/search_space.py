@@ -60,6 +60,13 @@ class GpuSearchSpace:
     def limits(self) -> Limits:
         return self.machine.limits()
 
+    def limit_seconds(self, operations: int, size: int, schedule: Schedule) -> float | None:
+        rate: float | None = self.machine.flops
+        if schedule.matrix_products > 0:
+            peak = self.machine.matrix_flops
+            rate = None if peak is None else peak / schedule.matrix_products
+        return None if rate is None else max(operations / rate, size / self.machine.bandwidth(size))
+
     @property
     def dynamic_batch(self) -> int:
         return DYNAMIC_BATCH

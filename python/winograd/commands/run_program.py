@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -132,7 +132,7 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
         from iree.winograd.running.arguments import arguments_of, stated_arguments
         from iree.winograd.running.images import Pixels
         from iree.winograd.running.memory import forget_peak, peak_bytes
-        from iree.winograd.running.profile import profile
+        from iree.winograd.running.profile import profile, with_limits
         from iree.winograd.running.timing import time_calls, time_clients
 
     driver = driver_name(options.device)
@@ -144,6 +144,7 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
     if onnx_options.import_arguments(options) and not is_onnx(options.program):
         raise InvalidOptionError(onnx_options.ONLY_ONNX)
     record: dict[str, Any] = {"program": options.program, "device": options.device}
+    made = folder / _REPORT
     path = Path(options.program)
     if path.suffix == _COMPILED:
         if options.flags or options.tuning_database is not None or options.report is not None:
@@ -196,10 +197,12 @@ def _results(options: argparse.Namespace, folder: Path) -> tuple[dict[str, Any],
         measured = profile(
             path, function.name, arguments, options.device, threads if on_cpu else None, function.layers
         )
+        if made.exists():
+            measured = replace(measured, dispatches=with_limits(measured.dispatches, _limits(made)))
         dispatches = measured.dispatches
         text += _show_profile(options, measured, record)
     if options.report is not None:
-        _report(folder / _REPORT, options, dispatches)
+        _report(made, options, dispatches)
     return record, text
 
 
@@ -232,6 +235,7 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
     source: Path | ImportedModel = Path(options.program)
     if is_onnx(options.program):
         source = import_onnx(options.program, **onnx_options.import_arguments(options))
+    limits_are_shown = options.profile and TARGET_OF_DRIVER[driver] != "cpu"
     given = {
         **vars(flags.options),
         **({} if options.tuning_database is None else {"tuning_database": options.tuning_database}),
@@ -242,7 +246,7 @@ def _compiled(options: argparse.Namespace, folder: Path) -> Path:
         target=TARGET_OF_DRIVER[driver],
         output=path,
         flags=flags.library,
-        report=None if options.report is None else folder / _REPORT,
+        report=folder / _REPORT if options.report is not None or limits_are_shown else None,
         **given,
     )
     return path
@@ -266,6 +270,16 @@ def _report(made: Path, options: argparse.Namespace, dispatches: Sequence[Dispat
             write(report)
     except ReportFileError as error:
         raise InvalidOptionError(str(error)) from None
+
+
+def _limits(made: Path) -> dict[str, float]:
+    """By the name of a layer, what it can't take less than, of the report that was `made` of the program."""
+    from iree.winograd.report.schema import choice
+
+    layers = json.loads(made.read_text(encoding="utf-8"))["layers"]
+    chosen = [(name, choice(layer)) for layer in layers for name in layer["names"][:1]]
+    limits = ((name, each["limit_seconds"]) for name, each in chosen if each is not None)
+    return {name: limit for name, limit in limits if limit is not None}
 
 
 def _costs(record: Mapping[str, Any]) -> str:

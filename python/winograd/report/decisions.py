@@ -13,6 +13,7 @@ from iree.winograd import __version__
 from iree.winograd.passes.infrastructure.containment import RewriteFailure
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.machines.model import Limits
 from iree.winograd.pipelines.on_program.note_layers import Dispatch
 from iree.winograd.pipelines.selection.candidates import convolution_shape
@@ -106,7 +107,7 @@ def _layer(decision: Decision, dynamic_batch: int) -> LayerReport:
         least_bytes=None if problem is None else _least_bytes(problem, batch),
         candidates=[]
         if problem is None
-        else [_candidate(candidate, problem, batch) for candidate in decision.candidates],
+        else [_candidate(candidate, problem, batch, decision.space) for candidate in decision.candidates],
         chosen=None if decision.chosen is None else decision.candidates.index(decision.chosen),
         types=_types(decision),
         precision=decision.precision,
@@ -148,20 +149,27 @@ def _problem(problem: ConvolutionProblem) -> ProblemReport:
     )
 
 
-def _candidate(candidate: Candidate, problem: ConvolutionProblem, batch: int) -> CandidateReport:
+def _candidate(
+    candidate: Candidate, problem: ConvolutionProblem, batch: int, space: SearchSpace
+) -> CandidateReport:
     implementation = candidate.implementation
     shape = convolution_shape(problem, implementation.algorithm)
     tiles = batch * prod(shape.tiles_per_image)
+    operations = 2 * tiles * shape.tile_products * shape.output_channels
+    moved = None if implementation.is_left_to_iree else _least_bytes(problem, batch)
     return CandidateReport(
         algorithm=str(implementation.algorithm),
         output_tile=list(implementation.algorithm.output_tile),
         part_size=list(implementation.algorithm.part_size),
         schedule=schedule_record(implementation.schedule),
-        operations=2 * tiles * shape.tile_products * shape.output_channels,
+        operations=operations,
         stage_seconds=dict(candidate.stage_seconds),
         predicted_seconds=candidate.predicted_seconds if isfinite(candidate.predicted_seconds) else None,
         predicted_error=candidate.predicted_error,
         measured_seconds=candidate.measured_seconds,
+        limit_seconds=None
+        if moved is None
+        else space.limit_seconds(operations, moved, implementation.schedule),
     )
 
 

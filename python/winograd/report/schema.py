@@ -52,6 +52,9 @@ class CandidateReport(TypedDict):
     predicted_error: float
     """Relative to the output, in the 1-norm."""
     measured_seconds: float | None
+    limit_seconds: float | None
+    """What its operations take at the peak rate of the units that multiply, or the least bytes of the layer
+    at that of memory, whichever is longer; None where these rates aren't known, as on CPUs."""
 
 
 class TypesReport(TypedDict):

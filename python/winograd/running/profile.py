@@ -33,13 +33,15 @@ _TOOLS = Path(iree.runtime.__file__).parents[1] / "_runtime_libs"
 class DispatchTime:
     """A dispatch: its place among those of a call, the kernel's name, and the median of its seconds.
 
-    `layer` is the name of the layer that it computes, empty where the program doesn't say.
+    `layer` is the name of the layer that it computes, empty where the program doesn't say. `limit` are the
+    seconds that all dispatches of that layer together can't take less than, None where that isn't known.
     """
 
     place: int
     kernel: str
     seconds: float
     layer: str = ""
+    limit: float | None = None
 
 
 @dataclass(frozen=True)
@@ -50,16 +52,18 @@ class Profile:
     events: tuple[Mapping[str, Any], ...]
 
     def table(self) -> str:
-        """A row per dispatch, the slowest first, and the sum."""
+        """A row per dispatch, the slowest first, and the sum; with limits of layers where some are known."""
         total = sum(each.seconds for each in self.dispatches) or 1.0
         ordered = sorted(self.dispatches, key=lambda each: each.seconds, reverse=True)
         width = max((len(each.kernel) for each in self.dispatches if each.layer), default=0)
+        limits = {each.layer: each.limit for each in self.dispatches if each.limit is not None}
         rows = (
             f"{each.place:5} {1e3 * each.seconds:10.3f} ms {each.seconds / total:7.1%}  "
-            f"{each.kernel:{width}}  {each.layer}".rstrip()
+            f"{_limit(each.limit) if limits else ''}{each.kernel:{width}}  {each.layer}".rstrip()
             for each in ordered
         )
-        return "\n".join((f"{'':5} {1e3 * total:10.3f} ms {1:7.1%}  all dispatches", *rows))
+        limit = _limit(sum(limits.values())) if limits else ""
+        return "\n".join((f"{'':5} {1e3 * total:10.3f} ms {1:7.1%}  {limit}all dispatches", *rows))
 
     def trace(self) -> dict[str, Any]:
         """The events in the format of Chrome's traces, which Perfetto shows."""
@@ -156,6 +160,16 @@ def with_layers(
         named.append(replace(each, layer=names[counts[each.kernel] % len(names)]))
         counts[each.kernel] += 1
     return tuple(named)
+
+
+def with_limits(dispatches: Sequence[DispatchTime], limits: Mapping[str, float]) -> tuple[DispatchTime, ...]:
+    """`dispatches` with the limits of their layers, seconds by name."""
+    return tuple(replace(each, limit=limits.get(each.layer)) for each in dispatches)
+
+
+def _limit(seconds: float | None) -> str:
+    """A cell of the table."""
+    return " " * 24 if seconds is None else f"limit {1e3 * seconds:10.3f} ms".ljust(24)
 
 
 def _workers(threads: int | None) -> tuple[str, ...]:
