@@ -38,6 +38,9 @@ def main() -> int:
         "--stock-every", type=int, default=20, help="one in so many programs is compared with IREE alone, too"
     )
     parser.add_argument("--only-open", action="store_true", help="only functions of images of open sizes")
+    parser.add_argument(
+        "--only-between", action="store_true", help="only functions with layers between convolutions"
+    )
     arguments = parser.parse_args()
     targets = arguments.targets.split(",")
     for target in targets:
@@ -55,6 +58,7 @@ def main() -> int:
         tuple(numbers),
         arguments.stock_every,
         arguments.only_open,
+        arguments.only_between,
     )
     # Whoever ends a campaign wants to know what it found until then.
     signal.signal(signal.SIGTERM, signal.default_int_handler)

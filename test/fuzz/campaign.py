@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import seed as hypothesis_seed
 from iree.winograd.dialect.bindings import ir
 from shrinking import shrink
-from strategies import programs
+from strategies import BETWEEN, programs
 
 EXAMPLES_PER_ROUND = 10
 """After these Hypothesis copies parts of programs over others, so that most would repeat what was checked."""
@@ -46,6 +46,8 @@ class Campaign:
     stock_every: int
     only_open: bool = False
     """Whether all functions have images of open sizes."""
+    only_between: bool = False
+    """Whether all functions have what lies between convolutions, that GPUs have kernels for."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,8 @@ class _Job:
             phases=[Phase.generate],
         )
         @given(
-            programs(self.campaign.only_open), configurations(self.campaign.targets, self.campaign.numbers)
+            programs(self.campaign.only_open, BETWEEN if self.campaign.only_between else None),
+            configurations(self.campaign.targets, self.campaign.numbers),
         )
         def check(program: p.Program, configuration: Configuration) -> None:
             if time.monotonic() > self.deadline:

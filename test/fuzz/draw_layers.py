@@ -146,6 +146,44 @@ def squeeze_and_excitation(draft: Draft, image: Image) -> Image:
     )
 
 
+def normalization(draft: Draft, image: Image) -> Image:
+    """Each group of channels, or the channels of each pixel, less their mean, over their deviation."""
+    of, channel = draft.types[image.value], image.layout.index("c")
+    if of.is_open or of.is_empty:
+        # What a sum is divided by isn't known.
+        return image
+    channels, value = int(of.shape[channel]), image.value
+    of_groups = draft.chance(2)
+    reduced: tuple[int, ...] = (channel,)
+    if of_groups:
+        groups = draft.choice([each for each in range(1, channels + 1) if channels % each == 0])
+        value = draft.add(o.Expansion(value, channel, (groups, channels // groups)))
+        reduced = tuple(d for d in range(1, len(of.shape) + 1) if d != channel)
+    shape = draft.types[value].shape
+    identity = tuple(range(len(shape)))
+    kept = tuple(d for d in identity if d not in reduced)
+    share = e.Number(1.0 / prod(int(shape[d]) for d in reduced))
+
+    def of_all(operands: tuple[int, ...], body: e.Expression) -> int:
+        return draft.add(o.Elementwise(operands, (identity, kept)[: len(operands)], (body,), shape))
+
+    def mean(of_what: int, body: e.Expression) -> int:
+        total = draft.add(o.Reduction(of_what, reduced, "sum"))
+        sizes = draft.types[total].shape
+        return draft.add(o.Elementwise((total,), (tuple(range(len(sizes))),), (body,), sizes))
+
+    centered = of_all((value, mean(value, apply("mul", a(0), share))), apply("sub", a(0), a(1)))
+    variance = apply("add", apply("mul", a(0), share), e.Number(1e-5))
+    deviation = mean(of_all((centered,), apply("mul", a(0), a(0))), apply("sqrt", variance))
+    value = of_all((centered, deviation), apply("div", a(0), a(1)))
+    if of_groups:
+        value = draft.add(o.Collapse(value, channel))
+    scale, shift = (draft.constant((channels,)) for _ in range(2))
+    body = apply("add", apply("mul", a(0), a(1)), a(2))
+    affine = (tuple(range(len(of.shape))), (channel,), (channel,))
+    return Image(draft.add(o.Elementwise((value, scale, shift), affine, (body,), of.shape)), image.layout)
+
+
 def softmax(draft: Draft, image: Image) -> Image:
     of = draft.types[image.value]
     if of.is_empty:

@@ -17,6 +17,7 @@ from draw_layers import (
     concatenation,
     insertion,
     loop,
+    normalization,
     pooling,
     repeated,
     residual,
@@ -34,11 +35,11 @@ from tensors import InvalidProgramError, Tensor
 
 
 @st.composite
-def programs(draw: st.DrawFn, only_open: bool = False) -> p.Program:
-    """`only_open` says whether all functions have images of open sizes."""
+def programs(draw: st.DrawFn, only_open: bool = False, kinds: Sequence[str] | None = None) -> p.Program:
+    """`only_open` says whether all functions have images of open sizes, `kinds` which steps they have."""
     # Compiling a program costs more than compiling one more function of it.
     count = draw(st.sampled_from((1, 4, 4, 6, 8)))
-    drawn = [draw(functions(only_open)) for _ in range(count)]
+    drawn = [draw(functions(only_open, kinds)) for _ in range(count)]
     # IREE 3.13 fails on functions of dynamic sizes that are called: "operation's operand is unlinked".
     callable_ = [each for each in drawn if not each.output_argument and not _is_open(each)]
     if callable_ and draw(st.integers(0, 2)) == 2:
@@ -73,7 +74,8 @@ def callers(draw: st.DrawFn, callee: p.Function) -> p.Function:
 
 
 @st.composite
-def functions(draw: st.DrawFn, only_open: bool) -> p.Function:
+def functions(draw: st.DrawFn, only_open: bool, kinds: Sequence[str] | None = None) -> p.Function:
+    """`kinds` are those of its steps, if that isn't drawn."""
     rank = draw(st.sampled_from([2, 2, 2, 1, 3]))
     spatial = "".join(map(str, range(rank)))
     layouts = [f"n{spatial}c", f"nc{spatial}"]
@@ -88,7 +90,8 @@ def functions(draw: st.DrawFn, only_open: bool) -> p.Function:
     sizes = {"n": batch, "c": channels} | {str(d): extent for d, extent in enumerate(size)}
     sizes |= {letter: named(SIZE_NAMES[letter], sizes[letter]) for letter in open_letters}
     image = Tensor.of(sizes[letter] for letter in layout)
-    steps = draw(st.sampled_from((ONLY_CONVOLUTIONS, ONLY_CONVOLUTIONS, ANY_STEPS, WITH_ATTENTION)))
+    drawn = (ONLY_CONVOLUTIONS, ONLY_CONVOLUTIONS, ANY_STEPS, WITH_ATTENTION)
+    steps = kinds or draw(st.sampled_from(drawn))
     draft = Draft(draw, [], only_convolutions=steps == ONLY_CONVOLUTIONS)
     current = [Image(draft.add(o.Input(image.shape)), layout)]
     for _ in range(draw(st.sampled_from((1, 2, 4, 4, 6)))):
@@ -164,6 +167,7 @@ ONLY_CONVOLUTIONS = ("convolution",)
 WITH_ATTENTION = ("attention", "attention", "attention", "convolution", "resizing", "concatenation")
 ANY_STEPS = (
     *("convolution",) * 11,
+    "normalization",
     "pooling",
     "concatenation",
     "slice",
@@ -179,6 +183,18 @@ ANY_STEPS = (
     "attention",
     "resizing",
 )
+
+BETWEEN = (
+    *("convolution",) * 3,
+    *("normalization",) * 2,
+    "pooling",
+    "concatenation",
+    "squeeze and excitation",
+    "softmax",
+    "elementwise",
+    "resizing",
+)
+"""What there are kernels for on GPUs beside those of convolutions."""
 
 
 def _step(draft: Draft, images: list[Image], steps: Sequence[str]) -> None:
@@ -197,6 +213,8 @@ def _step(draft: Draft, images: list[Image], steps: Sequence[str]) -> None:
         result = sliced(draft, image)
     elif kind == "squeeze and excitation":
         result = squeeze_and_excitation(draft, image)
+    elif kind == "normalization":
+        result = normalization(draft, image)
     elif kind == "softmax":
         result = softmax(draft, image)
     elif kind == "transposition":

@@ -47,7 +47,7 @@ from operations import (
 )
 from program import Call, Function, Program
 from shrinking import shrink
-from strategies import programs
+from strategies import BETWEEN, functions, programs
 from wide import sampled, wide
 
 PREDICTED = Configuration(
@@ -456,6 +456,34 @@ def test_random_programs(
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
     assert finding is None
+
+
+def _check_between(data: st.DataObject, checker: Checker) -> None:
+    """A program of one function for a GPU with what lies between convolutions."""
+    function = data.draw(functions(only_open=False, kinds=BETWEEN))
+    program = Program((function,))
+    assume(_is_quick(program))
+    configuration = data.draw(configurations(["vulkan"], ["f32"]))
+    finding = checker.check(program, configuration, with_stock=False).finding
+    assume(finding is None or finding.kind not in STOCK_KINDS)
+    assert finding is None
+
+
+@settings(
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(data=st.data())
+def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
+    _check_between(data, checker)
+
+
+@pytest.mark.wide
+@settings(
+    max_examples=100, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(data=st.data())
+def test_many_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
+    _check_between(data, checker)
 
 
 OPEN = Function(
