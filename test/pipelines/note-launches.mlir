@@ -113,12 +113,15 @@ module {
 // -----
 
 // A function of open sizes records what it does in each call. The note has the arithmetic, the numbers of the list are
-// steps of it: the fifth counts workgroups, and the eighth is what the kernel is told of the width.
+// steps of it: the fifth counts workgroups, and the eighth is what the kernel is told of the width. What is asserted is
+// a step, too.
 // CHECK-LABEL: util.func public @open
 // CHECK-SAME: winograd.open_launches = "{\22steps\22:
 // CHECK-SAME: [\22size\22,64,0,1],[\22constant\22,64,8],[\22arith.muli\22,64,1,2],
 // CHECK-SAME: [\22constant\22,64,4],[\22arith.divui\22,64,3,4],[\22constant\22,64,1],
 // CHECK-SAME: [\22arith.index_castui\22,64,1],[\22arith.trunci\22,32,7],
+// CHECK-SAME: [\22arith.cmpi:ule\22,1,1,3]
+// CHECK-SAME: \22asserted\22:[9]
 // CHECK-SAME: \22launch\22,\22conv\22,[5,6,6],
 // CHECK-SAME: \22argument\22,0,0],[\22allocation\22,0,0
 // CHECK-SAME: [8]
@@ -166,6 +169,8 @@ module {
     hal.device.queue.execute<%device : !hal.device> affinity(%c-1_i64) wait(%fence) signal(%done) commands(%cmd) flags("None")
     %status = hal.fence.await until([%done]) timeout_millis(%c-1_i32) flags("None") : i32
     util.status.check_ok %status, "failed to wait on timepoint"
+    %is_taken = arith.cmpi ule, %width, %bytes : index
+    cf.assert %is_taken, "a size is refused"
     %view = hal.buffer_view.create buffer(%result : !hal.buffer)[%c0, %bytes] shape([%c2, %width]) type(%type) encoding(%encoding) : !hal.buffer_view
     util.return %view : !hal.buffer_view
   }
