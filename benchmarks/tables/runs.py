@@ -121,7 +121,7 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
         "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
     ),
-    "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_half_layers --type f32 --jobs 13"),
+    "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_half_layers --type f32 --jobs 16"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_half_layers --type f16 --jobs 15"),
