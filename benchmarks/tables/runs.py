@@ -85,6 +85,11 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 14 --rounds 15",
     ),
+    "gpu-between-inductor-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_between --inductor --jobs 16 --rounds 20 --layers ...` at `addab390",
+    ),
     "gpu-between-later-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
