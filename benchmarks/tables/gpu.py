@@ -432,7 +432,9 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
         f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
         f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
     )
-    each = table(("layer", "us", "limit", "share", "predicted", "error", "predicted", "computed by"), told)
+    each = table(
+        ("layer", "us", "limit", "share", "predicted", "error", "error predicted", "computed by"), told
+    )
     return [*table(heads, summed), "", summary, "", *each]
 
 

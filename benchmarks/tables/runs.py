@@ -130,6 +130,11 @@ RUNS: Mapping[str, Run] = {
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_half_layers --type f16 --jobs 15"),
+    "gpu-layer-limits-h200.json": Run(
+        "2026-11-29",
+        "NVIDIA H200, torch 2.11",
+        "gpu_half_layers --networks ... --ours-alone --jobs 16 --rounds 10` at `addab390",
+    ),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
