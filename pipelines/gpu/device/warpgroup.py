@@ -380,17 +380,6 @@ def settled_pairs(pairs: Sequence[ir.Value]) -> list[ir.Value]:
     return _after("", pairs, "r")
 
 
-def computed_before_waiting(positive: ir.Value) -> None:
-    """Has what a number follows from be computed before products are waited for behind here.
-
-    It is none below zero. The assembler moves that wait up over all that doesn't need these products, and has
-    nothing run beside them then. It moves none over a store to memory, as there would be one below zero.
-    """
-    store = "setp.lt.f32 %below, $0, 0f00000000; mov.b32 %place, 0; @%below st.shared.f32 [%place], $0;"
-    store = f"{{ .reg .pred %below; .reg .b32 %place; {store} }}"
-    llvm.inline_asm(None, [positive], store, "f,~{memory}", has_side_effects=True)
-
-
 def _after(instruction: str, values: Sequence[ir.Value], register: str = "f") -> list[ir.Value]:
     """These values as an instruction leaves them, which isn't moved past others that have effects."""
     element = values[0].type

@@ -35,7 +35,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     WarpgroupSums,
     begin_products,
     commit_products,
-    computed_before_waiting,
     give_registers,
     held_pair,
     landed_sums,
@@ -203,7 +202,7 @@ class _Workgroup:
         (scores,) = landed_sums([scored], pending=1)
         self._blocks.release_keys(following)
         state, scales, exponentials = self._softmax.weighed(following, count, scores, values[:4])
-        computed_before_waiting(arith.addf(*state[ROWS:]))
+        exponentials = settled_sums(exponentials)
         (results,) = landed_sums([mixed])
         self._blocks.release_values(first)
         return [*state, *self._scaled(results, scales), *self._held(exponentials), *moved]

@@ -9,18 +9,13 @@ from pathlib import Path
 
 from iree.winograd.compiling.assembler import installed_assembler
 
-CODE = "kernels.cubin"
-
 
 def spilled_bytes(folder: Path, architecture: str) -> Mapping[str, int]:
-    """Of each kernel, the text of which the compiler wrote to `folder`, the bytes of its stack.
-
-    Leaves machine code in `CODE`.
-    """
+    """Of each kernel, the text of which the compiler wrote to `folder`, the bytes of its stack."""
     assembler = installed_assembler()
     assert assembler is not None
     (text,) = folder.glob("*.ptx")
-    command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / CODE)]
+    command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / "kernels.cubin")]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert "serialized" not in told, "warpgroups wait for each of their products"
     found = re.findall(r"properties for (\w+)\n +(\d+) bytes stack frame", told)

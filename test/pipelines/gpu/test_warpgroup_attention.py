@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu.schedules import attention_fit
 from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
-from machine_code import opcodes
 from ptx_interpreter import Kernel
-from ptxas import CODE, spilled_bytes
+from ptxas import spilled_bytes
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -138,26 +136,6 @@ def test_a_warpgroup_that_copies(
     kernel.run([*map(bits, inputs), bits(result)], ((block, 0) for block in range(blocks)))
     expected, bound = bound_of(*(each.double().numpy() for each in inputs), TYPES[torch.float16])
     assert (np.abs(result.double().numpy() - expected) <= bound).all()
-
-
-ORDERING, EXPONENTIAL = 0x9C5, 0x308
-"""`WARPGROUP.ARRIVE`, which begins products, and `DEPBAR`, which waits for them, and `MUFU` of sm_90."""
-
-
-@pytest.mark.parametrize("channels", [40, *wide([80, 128])])
-def test_exponentials_run_beside_products(channels: int, tmp_path: Path) -> None:
-    """An assembler might wait for products with values first."""
-    inputs = [torch.zeros(1, 8, 1024, channels, dtype=torch.float16) for _ in range(3)]
-    compiled_kernel(HalfBetween(), inputs, tmp_path)
-    spilled_bytes(tmp_path, ARCHITECTURE)
-    (code,) = opcodes((tmp_path / CODE).read_bytes())
-    orders = [i for i, each in enumerate(code) if each == ORDERING]
-    counts = [code[begin:end].count(EXPONENTIAL) for begin, end in pairwise(orders)]
-    # Of the first block when its scores are there, of others before products with values are.
-    scored, weighed = 1, 3
-    assert len(counts) == 6
-    assert counts[scored] == counts[weighed] > 32
-    assert sum(counts) == counts[scored] + counts[weighed]
 
 
 def test_masked_attention_in_half(tmp_path: Path) -> None:
