@@ -145,7 +145,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools open static --jobs 14 --limit 100 --rounds 5",
+        "gpu_open_sizes --tools open static --jobs 14 --limit 75 --rounds 5",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
