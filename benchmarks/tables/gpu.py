@@ -359,6 +359,28 @@ def half_networks(files: Sequence[Any]) -> list[str]:
     return [*lines, "", told, *_errors(halves)]
 
 
+def searched_networks(files: Sequence[Any]) -> list[str]:
+    """Milliseconds of calls beside Inductor's that searched for kernels, seconds to compile, and errors."""
+    heads = ("network", "type", "batch", "ours, ms", "its graphs", "its search", "over its search")
+    heads += ("ours compiles in, s", "its graphs", "its search", "our error", "torch's")
+    rows = []
+    for row in (row for file in files for row in file["gpu_networks"].values()):
+        tools = [row["tools"][name] for name in ("winograd", "inductor-graphs", "inductor-max-autotune")]
+        named = (f"`{row['network']}`", row["type"], str(row["batch"]))
+        ratio = tools[-1]["milliseconds"] / tools[0]["milliseconds"]
+        errors = (tools[0]["error"], row["eager_error"])
+        rows.append(
+            (
+                *named,
+                *(number(each["milliseconds"], ".2f") for each in tools),
+                number(ratio, ".2f"),
+                *(number(each["seconds"], ".0f") for each in tools),
+                *(number(each, ".1e") for each in errors),
+            )
+        )
+    return table(heads, sorted(rows))
+
+
 def half_layers(files: Sequence[Any]) -> list[str]:
     """Microseconds of layers by their kernels beside cuDNN's in the same type, ratios and errors."""
     heads = ("layer", "ours, us", "cuDNN", "over cuDNN", "predicted", "our error", "cuDNN's", "computed by")

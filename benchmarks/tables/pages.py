@@ -45,6 +45,7 @@ TABLES: Mapping[str, Table] = {
     "gpu-networks": gpu.networks,
     "gpu-open-sizes": gpu.open_sizes,
     "gpu-reductions": gpu.reductions,
+    "gpu-searched": gpu.searched_networks,
     "gpu-steps": gpu.steps,
     "gpu-then-and-now": gpu.then_and_now,
     "gradients": gradients.layers,

@@ -126,14 +126,14 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
         "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
     ),
-    "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_half_layers --type f32 --jobs 16"),
+    "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_layers --type f32 --jobs 16"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
-    "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_half_layers --type bf16 --jobs 15"),
-    "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_half_layers --type f16 --jobs 15"),
+    "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_layers --type bf16 --jobs 15"),
+    "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_layers --type f16 --jobs 15"),
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_half_layers --networks ... --ours-alone --jobs 16 --rounds 10` at `addab390",
+        "gpu_layers --networks ... --ours-alone --jobs 16 --rounds 10` at `addab390",
     ),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
@@ -166,6 +166,12 @@ RUNS: Mapping[str, Run] = {
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
         "gpu_networks --networks denoising_unet --types bf16 --tools winograd inductor-graphs --rounds 7",
+    ),
+    "gpu-vae-decoder-searched-h200.json": Run(
+        "2026-11-29",
+        H200,
+        "gpu_networks --networks vae_decoder --types f16 --jobs 1 --rounds 9 --limit 383 "
+        "--tools winograd inductor-graphs inductor-max-autotune",
     ),
     "gradients-depthwise.json": Run(
         "2026-11-23", "two machines", "gradients --layers mobilenet --gradient weight --rounds 5 --burst 0.02"

@@ -1,7 +1,7 @@
 """What products take that gather their rows from the image: fitted to 72 kernels of 28 layers on an H200.
 
 They are pointwise layers of 2 to 100352 rows, by two to five blocks each, and 3 x 3 ones of VGG-16 and
-ResNet-18. Predictions are off by 7% in the mean. `benchmarks.gpu_half_layers` times what is chosen.
+ResNet-18. Predictions are off by 7% in the mean. `benchmarks.gpu_layers` times what is chosen.
 """
 
 from __future__ import annotations

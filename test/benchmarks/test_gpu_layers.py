@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from benchmarks.gpu_half_layers import Layer, layers_of
 from benchmarks.gpu_kernel_times import Peaks
+from benchmarks.gpu_layers import Layer, layers_of
 from benchmarks.networks.network import Network
 from benchmarks.tables.gpu import layer_limits
 

@@ -1,7 +1,7 @@
 """Layers on a GPU of NVIDIA, beside cuDNN and the limits of the GPU: what their kernels take.
 
-    python -m benchmarks.gpu_half_layers --type f16 --jobs 14 --output benchmarks/results/gpu-half-layers.json
-    python -m benchmarks.gpu_half_layers --type f32 --batches 1 32 --ours-alone --jobs 16 \\
+    python -m benchmarks.gpu_layers --type f16 --jobs 14 --output benchmarks/results/gpu-half-layers.json
+    python -m benchmarks.gpu_layers --type f32 --batches 1 32 --ours-alone --jobs 16 \\
         --networks timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 \\
         shufflenetv2_w1 --output benchmarks/results/gpu-layer-limits-h200.json
 
