@@ -110,7 +110,7 @@ class ChainKernels:
 class _Kernel:
     executable: ir.Operation
     workgroups: int | None
-    """None where they depend on sizes that it is told in each call."""
+    """None where it is told sizes in each call, which its tensors have, if not its workgroups."""
 
 
 _Chain = Sequence[tuple[ir.Operation, _Kernel]]
@@ -152,7 +152,10 @@ def _workgroups(executable: ir.Operation) -> int | None:
         for view in executable.regions[0].blocks[0].operations
         if view.operation.name == "stream.executable.export"
     )
-    operations = [view.operation for view in export.regions[0].blocks[0].operations]
+    block = export.regions[0].blocks[0]
+    if len(block.arguments) > 0:
+        return None
+    operations = [view.operation for view in block.operations]
     extents = [defining_operation(each) for each in operations[-1].operands]
     if any(each is None or each.name != "arith.constant" for each in extents):
         return None

@@ -344,3 +344,35 @@ util.func public @shares(%x: tensor<64xf32>) -> (tensor<8x8xf32>, tensor<64xf32>
   %f = flow.dispatch @own::@own(%a) : (tensor<64xf32>) -> tensor<64xf32>
   util.return %view, %f : tensor<8x8xf32>, tensor<64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+// It makes images of one size of such of any: its workgroups are known, the sizes of what it reads aren't.
+stream.executable private @to_one_size {
+  stream.executable.export public @to_one_size workgroups(%size: index) -> (index, index, index) {
+    %c32 = arith.constant 32 : index
+    %c1 = arith.constant 1 : index
+    stream.return %c32, %c1, %c1 : index, index, index
+  }
+  builtin.module {
+    func.func @to_one_size(%arg0: !stream.binding, %arg1: index, %arg2: !stream.binding) {
+      return
+    }
+  }
+}
+
+// Two of them don't read each other's results, but wait for all of the one before: nothing of open size is held.
+// CHECK-LABEL: util.func public @resize
+// CHECK: %[[ZERO:.*]] = flow.tensor.splat
+// CHECK: %[[A:.*]]:2 = flow.dispatch @to_one_size::@to_one_size[%{{.*}}](%{{.*}}, %{{.*}}, %[[ZERO]], %c0{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<?xf32>{%{{.*}}}, index, tensor<{{.*}}xi32>, index, index) -> (tensor<32xf32>, %[[ZERO]])
+// CHECK: flow.dispatch @to_one_size::@to_one_size[%{{.*}}](%{{.*}}, %{{.*}}, %[[A]]#1, %c1{{[_0-9]*}}, %c-1{{[_0-9]*}}) : (tensor<?xf32>{%{{.*}}}, index, tensor<{{.*}}xi32>, index, index) -> (tensor<32xf32>, %[[A]]#1)
+util.func public @resize(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> (tensor<32xf32>, tensor<32xf32>) {
+  %a = flow.dispatch @to_one_size::@to_one_size[%n](%x, %n) : (tensor<?xf32>{%n}, index) -> tensor<32xf32>
+  %b = flow.dispatch @to_one_size::@to_one_size[%n](%y, %n) : (tensor<?xf32>{%n}, index) -> tensor<32xf32>
+  util.return %a, %b : tensor<32xf32>, tensor<32xf32>
+}
