@@ -116,16 +116,6 @@ class SharedBytes:
         """
         return Operand(self._descriptor(offset, between_chunks, between_rows, 0), factors)
 
-    def swizzled_transposed_operand(self, offset: IndexLike, between_rows: int, factors: Number) -> Operand:
-        """Of a product's columns: 64 neighbours of each row of the reduction in a swizzled row.
-
-        Eight of these lie one after the other, and the next eight; the next 64 columns of all of them are
-        `between_rows` bytes on.
-        """
-        # As NVIDIA's CUTLASS has the strides of matrices that are major in M or N with swizzle.
-        distance = SWIZZLED_ROWS * SWIZZLED_ROW
-        return Operand(self._descriptor(offset, between_rows, distance, _SWIZZLE), factors)
-
     def transposed_operand(
         self, offset: IndexLike, between_chunks: int, between_steps: int, factors: Number
     ) -> Operand:

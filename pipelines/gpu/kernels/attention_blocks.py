@@ -6,14 +6,13 @@ those before it, not all at the same.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.attention import AttentionProblem
 from iree.winograd.passes.match.batch_matmul import Matrices
-from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import vector_type
@@ -23,7 +22,6 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     COPIED_BYTES,
     REDUCTION,
-    SWIZZLED_ROW,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
     Barrier,
@@ -32,19 +30,12 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     publish,
     synchronize_warp,
 )
-from iree.winograd.pipelines.gpu.schedules.attention import (
-    SharedChunks,
-    SwizzledChunks,
-    WarpgroupAttentionSchedule,
-)
+from iree.winograd.pipelines.gpu.schedules.attention import SharedChunks, WarpgroupAttentionSchedule
 
-from .copied_rows import CopiedRows
 from .moved_rows import MovedRows
 
 _EIGHT_ROWS = 8 * COPIED_BYTES
 _STEP_CHUNKS = REDUCTION // COPIED
-_ROW_STEPS = SWIZZLED_ROW // COPIED_BYTES // _STEP_CHUNKS
-"""Of a swizzled row."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +67,21 @@ class HeadRows:
         ]
 
 
-class Blocks(ABC):
-    """Queries, keys and values of a workgroup, as one of its threads sees them that multiply."""
+class Blocks:
+    """Queries, keys and values of a workgroup, as one of its threads sees them.
+
+    All threads move them through registers, as they carry them from block to block.
+    """
+
+    _full, _empty = 0, 1
+    """Kinds of barriers."""
 
     def __init__(
         self,
         problem: AttentionProblem,
         schedule: WarpgroupAttentionSchedule,
         buffers: Sequence[GlobalBuffer],
+        head: Index,
     ) -> None:
         self._problem, self._schedule = problem, schedule
         self._factors = buffers[0].number
@@ -94,32 +92,47 @@ class Blocks(ABC):
         self._barriers = self._stages + schedule.stages * self._stage_bytes
         self._warpgroup = thread_id() // WARPGROUP_THREADS
         self._lane = thread_id() % WARP_THREADS
+        self._moved_queries, self._moved_keys, self._moved_values = (
+            MovedRows.of(
+                rows.buffer, rows.matrices, rows.stride, head, rows.count, rows.channels, to, schedule.threads
+            )
+            for rows, to in zip(
+                HeadRows.of(problem, buffers),
+                (self._of_queries, self._of_keys, self._of_values),
+                strict=True,
+            )
+        )
 
-    @abstractmethod
     def initialize(self) -> None:
         """Initializes barriers, by one thread."""
+        for place in range(self._schedule.stages):
+            for kind in (self._full, self._empty):
+                self._barrier(kind, Index(place)).initialize(arrivals=self._schedule.threads // WARP_THREADS)
 
-    @abstractmethod
-    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
-        """Waits until the keys of one block are here, and queries, and the values of one."""
+    def wait(self, first: Index) -> None:
+        """Waits until keys and values of a block are here, and queries."""
+        place, parity = self._position(first)
+        self._barrier(self._full, place).wait(parity)
 
-    @abstractmethod
-    def release_keys(self, first: Index) -> None:
-        """This warp is done with a block's keys."""
-
-    @abstractmethod
-    def release_values(self, first: Index) -> None:
-        """And with its values."""
+    def release(self, first: Index) -> None:
+        """This warp is done with a block."""
+        self._arrive_by_warp(self._empty, first)
 
     def begin(self, first_query: Index) -> list[ir.Value]:
-        """What this thread does before the first block; gives what it carries from block to block."""
-        del first_query
-        return []
+        """Moves queries and the first block; gives this thread's chunks of the second one."""
+        queries, loaded = self._moved_queries.load(first_query), self._load(Index(0))
+        self._moved_queries.store(queries, self._shared, 0)
+        self._store(Index(0), loaded)
+        return self._load_following(Index(0))
 
-    def move_following(self, first: Index, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        """What this thread does of the block behind one, in which it carries what `begin` gave."""
-        del first
-        return list(carried)
+    def move_following(self, first: Index, loaded: Sequence[ir.Value]) -> list[ir.Value]:
+        """Leaves the block behind one, of which this thread has loaded its chunks, in shared memory.
+
+        Gives this thread's chunks of the block behind that.
+        """
+        following = first + self._schedule.keys
+        when(following.less_than(self._problem.scores.columns), lambda: self._store(following, loaded))
+        return self._load_following(following)
 
     def clear_channels(self) -> None:
         """Zeros for the channels behind those of queries, and of keys in all stages."""
@@ -148,33 +161,21 @@ class Blocks(ABC):
 
     def queries(self) -> list[Operand]:
         """Those of this thread's warpgroup, of each step."""
-        row_bytes = SWIZZLED_ROW if isinstance(self._of_queries, SwizzledChunks) else COPIED_BYTES
-        return self._rows(self._warpgroup * (WARPGROUP_ROWS * row_bytes), self._of_queries)
+        return self._rows(self._warpgroup * (WARPGROUP_ROWS * COPIED_BYTES), self._of_queries)
 
     def keys(self, first: Index) -> list[Operand]:
         """Those of a block, of each step."""
         return self._rows(self._place(first), self._of_keys)
 
     def _rows(self, place: Index, chunks: SharedChunks) -> list[Operand]:
-        if isinstance(chunks, SwizzledChunks):
-            swizzled = self._shared.operand(place, self._factors)
-            return [
-                swizzled.behind(step // _ROW_STEPS * chunks.distance).step(step % _ROW_STEPS)
-                for step in range(self.steps)
-            ]
         rows = self._shared.gathered_operand(place, chunks.distance, _EIGHT_ROWS, self._factors)
         return [rows.behind(step * _STEP_CHUNKS * chunks.distance) for step in range(self.steps)]
 
     def values(self, first: Index, steps: int) -> list[Operand]:
         """Those of a block, of each 16 keys."""
         place, distance = self._place(first) + self._of_keys.bytes, self._of_values.distance
-        if isinstance(self._of_values, SwizzledChunks):
-            row_bytes = SWIZZLED_ROW
-            columns = self._shared.swizzled_transposed_operand(place, distance, self._factors)
-        else:
-            row_bytes = COPIED_BYTES
-            columns = self._shared.transposed_operand(place, distance, _EIGHT_ROWS, self._factors)
-        return [columns.behind(step * REDUCTION * row_bytes) for step in range(steps)]
+        columns = self._shared.transposed_operand(place, distance, _EIGHT_ROWS, self._factors)
+        return [columns.behind(step * REDUCTION * COPIED_BYTES) for step in range(steps)]
 
     def _position(self, first: Index) -> tuple[Index, Index]:
         """The number of a block's place, and the parity of its turn there."""
@@ -188,76 +189,9 @@ class Blocks(ABC):
         behind = self._barriers + kind * self._schedule.stages * BARRIER_BYTES
         return self._shared.barrier(place * BARRIER_BYTES + behind)
 
-    def _wait(self, kind: int, first: Index) -> None:
-        place, parity = self._position(first)
-        self._barrier(kind, place).wait(parity)
-
-    def _wait_until_empty(self, kind: int, first: Index) -> None:
-        place, parity = self._position(first)
-        # In the first turn there is nothing to wait for.
-        self._barrier(kind, place).wait(parity ^ 1)
-
     def _arrive_by_warp(self, kind: int, first: Index) -> None:
         barrier = self._barrier(kind, self._position(first)[0])
         when(self._lane.less_than(1), barrier.arrive)
-
-
-class MovedBlocks(Blocks):
-    """Those that all threads move through registers, as they carry them from block to block."""
-
-    _full, _empty = 0, 1
-    """Kinds of barriers."""
-
-    def __init__(
-        self,
-        problem: AttentionProblem,
-        schedule: WarpgroupAttentionSchedule,
-        buffers: Sequence[GlobalBuffer],
-        head: Index,
-    ) -> None:
-        super().__init__(problem, schedule, buffers)
-        self._moved_queries, self._moved_keys, self._moved_values = (
-            MovedRows.of(
-                rows.buffer, rows.matrices, rows.stride, head, rows.count, rows.channels, to, schedule.threads
-            )
-            for rows, to in zip(
-                HeadRows.of(problem, buffers),
-                (self._of_queries, self._of_keys, self._of_values),
-                strict=True,
-            )
-        )
-
-    def initialize(self) -> None:
-        for place in range(self._schedule.stages):
-            for kind in (self._full, self._empty):
-                self._barrier(kind, Index(place)).initialize(arrivals=self._schedule.threads // WARP_THREADS)
-
-    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
-        # Values come with keys, for which a warpgroup has waited before.
-        del values
-        if keys is not None:
-            self._wait(self._full, keys)
-
-    def release_keys(self, first: Index) -> None:
-        """They are released with the values."""
-
-    def release_values(self, first: Index) -> None:
-        self._arrive_by_warp(self._empty, first)
-
-    def begin(self, first_query: Index) -> list[ir.Value]:
-        queries, loaded = self._moved_queries.load(first_query), self._load(Index(0))
-        self._moved_queries.store(queries, self._shared, 0)
-        self._store(Index(0), loaded)
-        return self._load_following(Index(0))
-
-    def move_following(self, first: Index, carried: Sequence[ir.Value]) -> list[ir.Value]:
-        """Leaves the block behind one, of which this thread has loaded its chunks, in shared memory.
-
-        Gives this thread's chunks of the block behind that.
-        """
-        following = first + self._schedule.keys
-        when(following.less_than(self._problem.scores.columns), lambda: self._store(following, carried))
-        return self._load_following(following)
 
     def _load(self, first: Index) -> list[ir.Value]:
         """This thread's chunks of keys, and behind them those of values."""
@@ -272,71 +206,12 @@ class MovedBlocks(Blocks):
 
     def _store(self, first: Index, loaded: Sequence[ir.Value]) -> None:
         """Leaves a block in its place, as soon as what was there isn't read any more."""
-        self._wait_until_empty(self._empty, first)
+        place, parity = self._position(first)
+        # In the first turn there is nothing to wait for.
+        self._barrier(self._empty, place).wait(parity ^ 1)
         to, of_keys = self._place(first), QUAD * self._moved_keys.loads
         self._moved_keys.store(loaded[:of_keys], self._shared, to)
         self._moved_values.store(loaded[of_keys:], self._shared, to + self._of_keys.bytes)
         publish()
         synchronize_warp()
         self._arrive_by_warp(self._full, first)
-
-
-class CopiedBlocks(Blocks):
-    """Those that a warpgroup of its own copies, so that others have registers, and nothing else to do."""
-
-    _full_keys, _full_values, _empty_keys, _empty_values = range(4)
-    """Kinds of barriers."""
-
-    def __init__(
-        self,
-        problem: AttentionProblem,
-        schedule: WarpgroupAttentionSchedule,
-        buffers: Sequence[GlobalBuffer],
-        head: Index,
-    ) -> None:
-        super().__init__(problem, schedule, buffers)
-        thread = thread_id() - schedule.attending_threads
-        self._copied_queries, self._copied_keys, self._copied_values = (
-            CopiedRows.of(
-                rows.buffer, rows.matrices, rows.stride, head, rows.count, rows.channels, to, thread
-            )
-            for rows, to in zip(
-                HeadRows.of(problem, buffers),
-                (self._of_queries, self._of_keys, self._of_values),
-                strict=True,
-            )
-        )
-
-    def initialize(self) -> None:
-        for place in map(Index, range(self._schedule.stages)):
-            for kind in (self._full_keys, self._full_values):
-                self._barrier(kind, place).initialize(arrivals=WARPGROUP_THREADS)
-            for kind in (self._empty_keys, self._empty_values):
-                warps = self._schedule.attending_threads // WARP_THREADS
-                self._barrier(kind, place).initialize(arrivals=warps)
-
-    def copy(self, first_query: Index) -> None:
-        """All that the threads do that copy."""
-        # They arrive with the first keys.
-        self._copied_queries.copy(first_query, self._shared, 0)
-        with loop(self._problem.scores.columns, self._schedule.keys, "keys") as first:
-            place = self._place(first)
-            self._wait_until_empty(self._empty_keys, first)
-            self._copied_keys.copy(first, self._shared, place)
-            self._barrier(self._full_keys, self._position(first)[0]).arrive_when_copied()
-            self._wait_until_empty(self._empty_values, first)
-            self._copied_values.copy(first, self._shared, place + self._of_keys.bytes)
-            self._barrier(self._full_values, self._position(first)[0]).arrive_when_copied()
-
-    def wait(self, *, keys: Index | None = None, values: Index | None = None) -> None:
-        for kind, first in ((self._full_keys, keys), (self._full_values, values)):
-            if first is not None:
-                self._wait(kind, first)
-        # They were written as threads write.
-        publish()
-
-    def release_keys(self, first: Index) -> None:
-        self._arrive_by_warp(self._empty_keys, first)
-
-    def release_values(self, first: Index) -> None:
-        self._arrive_by_warp(self._empty_values, first)

@@ -35,19 +35,15 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     WarpgroupSums,
     begin_products,
     commit_products,
-    give_registers,
     held_pair,
     landed_sums,
-    publish,
     settled_pairs,
     settled_sums,
-    take_registers,
 )
 from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
-from iree.winograd.pipelines.gpu.schedules.warpgroup import COPYING_REGISTERS
 
 from .attention import AttentionKernel, Masks
-from .attention_blocks import Blocks, CopiedBlocks, MovedBlocks
+from .attention_blocks import Blocks
 from .batch_matmul import matrix_origin
 from .online_softmax import COLUMNS, ROW_DISTANCE, ROWS, OnlineSoftmax
 
@@ -56,8 +52,7 @@ from .online_softmax import COLUMNS, ROW_DISTANCE, ROWS, OnlineSoftmax
 class WarpgroupAttentionKernel(AttentionKernel):
     """A workgroup has 64 queries of a head for each warpgroup.
 
-    Keys and values of a block come to shared memory while those of the two before it are multiplied, moved by
-    all threads or copied by a warpgroup more.
+    Keys and values of a block come to shared memory while those of the two before it are multiplied.
     """
 
     schedule: WarpgroupAttentionSchedule
@@ -101,8 +96,7 @@ class _Workgroup:
         self._factors = buffers[0].number
         # Buffers are bound in a kernel's first block.
         self._pairs = output.viewed_as(output.element, PAIR) if output.by_quads else None
-        kind = CopiedBlocks if schedule.copies else MovedBlocks
-        self._blocks: Blocks = kind(problem, schedule, buffers, self._head)
+        self._blocks = Blocks(problem, schedule, buffers, self._head)
         self._warpgroup = thread_id() // WARPGROUP_THREADS
         lane, warp = thread_id() % WARP_THREADS, thread_id() // WARP_THREADS
         self._row = self._first + warp * MATRIX_ROWS + lane // QUAD
@@ -122,25 +116,8 @@ class _Workgroup:
     def emit(self) -> None:
         self._blocks.clear_channels()
         when(thread_id().less_than(1), self._blocks.initialize)
-        if not isinstance(self._blocks, CopiedBlocks):
-            barrier()
-            self._multiply(self._blocks.begin(self._first))
-            return
-        publish()
         barrier()
-        blocks, schedule = self._blocks, self._schedule
-
-        def multiply() -> None:
-            take_registers(schedule.attending_registers)
-            self._multiply(blocks.begin(self._first))
-
-        def copy() -> None:
-            give_registers(COPYING_REGISTERS)
-            blocks.copy(self._first)
-
-        when(thread_id().less_than(schedule.attending_threads), multiply, copy)
-
-    def _multiply(self, moved: list[ir.Value]) -> None:
+        moved = self._blocks.begin(self._first)
         # Warpgroups behind the last query help to move keys alone.
         when(self._has_queries, lambda: self._attend(moved), lambda: self._pass(moved))
 
@@ -152,12 +129,11 @@ class _Workgroup:
         """
         columns, keys = self._scores.columns, self._schedule.keys
         first = Index(0)
-        self._blocks.wait(keys=first)
+        self._blocks.wait(first)
         scored = self._begin_scores(first, min(keys, columns))
         commit_products()
         moved = self._blocks.move_following(first, moved)
         (scores,) = landed_sums([scored])
-        self._blocks.release_keys(first)
         state, _, weights = self._softmax.weighed(first, min(keys, columns), scores, self._softmax.begin())
         nothing = [zero_scalar(F32.type)] * (WARPGROUP_ROWS * self._mixtures.columns // WARPGROUP_THREADS)
         values, weights = [*state, *nothing], self._held(weights)
@@ -176,7 +152,6 @@ class _Workgroup:
             counts[1] = _whole_steps(rest) * WARPGROUP_ROWS // (WARPGROUP_THREADS * PAIR)
         values, weights, _ = _parted(carried, counts)
         last = Index((ceil_div(columns, keys) - 1) * keys)
-        self._blocks.wait(values=last)
         begin_products()
         mixed = self._begin_mixed(last, weights, values[4:])
         commit_products()
@@ -193,18 +168,17 @@ class _Workgroup:
     ) -> list[ir.Value]:
         """Adds a block of keys by its `weights`, and finds those of the next one, of `count` keys."""
         following = first + self._schedule.keys
-        self._blocks.wait(keys=following, values=first)
+        self._blocks.wait(following)
         scored = self._begin_scores(following, count)
         commit_products()
         mixed = self._begin_mixed(first, weights, values[4:])
         commit_products()
         moved = self._blocks.move_following(following, moved)
         (scores,) = landed_sums([scored], pending=1)
-        self._blocks.release_keys(following)
         state, scales, exponentials = self._softmax.weighed(following, count, scores, values[:4])
         exponentials = settled_sums(exponentials)
         (results,) = landed_sums([mixed])
-        self._blocks.release_values(first)
+        self._blocks.release(first)
         return [*state, *self._scaled(results, scales), *self._held(exponentials), *moved]
 
     def _pass(self, moved: list[ir.Value]) -> None:
@@ -213,9 +187,8 @@ class _Workgroup:
         def move(first: Index, carried: list[ir.Value]) -> list[ir.Value]:
             moved = self._blocks.move_following(first, carried)
             # Or it would release a place again before others do.
-            self._blocks.wait(keys=first, values=first)
-            self._blocks.release_keys(first)
-            self._blocks.release_values(first)
+            self._blocks.wait(first)
+            self._blocks.release(first)
             return moved
 
         loop_carried(self._scores.columns, self._schedule.keys, moved, move, "keys")

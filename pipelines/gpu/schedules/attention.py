@@ -16,18 +16,13 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     COPIED_BYTES,
     REDUCTION,
-    REGISTERS,
-    SWIZZLED_ROW,
-    SWIZZLED_ROWS,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
 )
 
 from .matrix import SPLIT_PRODUCTS
-from .warpgroup import COPYING_REGISTERS, STAGE_BARRIERS
+from .warpgroup import STAGE_BARRIERS
 
-_REGISTER_STEP, _MOST_REGISTERS = 8, 240
-"""What warpgroups take, or give, is a multiple of so many registers of a thread."""
 FEW_KEYS = 32
 """Of a block."""
 
@@ -190,36 +185,19 @@ class MatrixAttentionSchedule(AttentionSchedule):
 
 
 @dataclass(frozen=True)
-class SharedChunks(ABC):
-    """Rows of half precision in shared memory, by chunks of 16 bytes."""
+class SharedChunks:
+    """Rows of half precision in shared memory: chunks of 16 bytes, each number of them of all rows together.
+
+    Chunks of one row are an odd number of 16 bytes apart, in different banks.
+    """
 
     rows: int
     count: int
     """Of chunks of a row."""
 
     @property
-    @abstractmethod
     def distance(self) -> int:
-        """Bytes from a chunk of a row to the next that isn't side by side with it."""
-
-    @property
-    @abstractmethod
-    def bytes(self) -> int: ...
-
-    @abstractmethod
-    def place(self, row: Index, chunk: Index) -> Index:
-        """Where a chunk of a row lies."""
-
-
-@dataclass(frozen=True)
-class ChunkColumns(SharedChunks):
-    """Each number of chunks of all rows together.
-
-    Chunks of one row are an odd number of 16 bytes apart, in different banks.
-    """
-
-    @property
-    def distance(self) -> int:
+        """Bytes from a chunk to the next of the same row."""
         return (self.rows + 1) * COPIED_BYTES
 
     @property
@@ -227,27 +205,8 @@ class ChunkColumns(SharedChunks):
         return self.count * self.distance
 
     def place(self, row: Index, chunk: Index) -> Index:
+        """Where a chunk of a row lies."""
         return chunk * self.distance + row * COPIED_BYTES
-
-
-@dataclass(frozen=True)
-class SwizzledChunks(SharedChunks):
-    """Eight chunks of a row side by side, in places that change with the row, then those of the next row.
-
-    Neighbours in the device's memory are so here, too. What is behind the chunks of a row isn't used.
-    """
-
-    @property
-    def distance(self) -> int:
-        return self.rows * SWIZZLED_ROW
-
-    @property
-    def bytes(self) -> int:
-        return ceil_div(self.count, SWIZZLED_ROWS) * self.distance
-
-    def place(self, row: Index, chunk: Index) -> Index:
-        swizzled = (chunk % SWIZZLED_ROWS) ^ (row % SWIZZLED_ROWS)
-        return chunk // SWIZZLED_ROWS * self.distance + row * SWIZZLED_ROW + swizzled * COPIED_BYTES
 
 
 @dataclass(frozen=True)
@@ -267,8 +226,6 @@ class WarpgroupAttentionSchedule(AttentionSchedule):
     """Workgroups that a multiprocessor should have registers for."""
     stages: int = 4
     """Blocks of keys, and of values, in shared memory."""
-    copies: bool = False
-    """Whether a warpgroup more copies these, and leaves the others registers. Else all threads move them."""
 
     @property
     def keys(self) -> int:
@@ -279,42 +236,21 @@ class WarpgroupAttentionSchedule(AttentionSchedule):
         return self.warpgroups * WARPGROUP_ROWS
 
     @property
-    def attending_threads(self) -> int:
-        """Of a workgroup, those that multiply."""
+    def threads(self) -> int:
         return self.warpgroups * WARPGROUP_THREADS
 
-    @property
-    def threads(self) -> int:
-        return self.attending_threads + (WARPGROUP_THREADS if self.copies else 0)
-
-    @property
-    def attending_registers(self) -> int:
-        """Of a thread that multiplies, where others copy."""
-        all_threads = REGISTERS // (self.resident * self.threads) // _REGISTER_STEP * _REGISTER_STEP
-        warpgroups = self.threads // WARPGROUP_THREADS
-        left = (all_threads * warpgroups - COPYING_REGISTERS) // self.warpgroups
-        return min(left // _REGISTER_STEP * _REGISTER_STEP, _MOST_REGISTERS)
-
     def shared_memory_bytes(self, problem: AttentionProblem) -> int:
-        stages = self.stages * (self.stage_bytes(problem) + self.stage_barriers * BARRIER_BYTES)
+        stages = self.stages * (self.stage_bytes(problem) + STAGE_BARRIERS * BARRIER_BYTES)
         return self.query_chunks(problem).bytes + stages
 
-    @property
-    def stage_barriers(self) -> int:
-        """Where warps copy, keys and values have barriers of their own."""
-        return 2 * STAGE_BARRIERS if self.copies else STAGE_BARRIERS
-
     def query_chunks(self, problem: AttentionProblem) -> SharedChunks:
-        return self._chunks(self.queries, _whole_chunks(problem.scores.reduction))
+        return SharedChunks(self.queries, _whole_chunks(problem.scores.reduction))
 
     def key_chunks(self, problem: AttentionProblem) -> SharedChunks:
-        return self._chunks(self.keys, _whole_chunks(problem.scores.reduction))
+        return SharedChunks(self.keys, _whole_chunks(problem.scores.reduction))
 
     def value_chunks(self, problem: AttentionProblem) -> SharedChunks:
-        return self._chunks(self.keys, problem.mixtures.columns // COPIED)
-
-    def _chunks(self, rows: int, count: int) -> SharedChunks:
-        return SwizzledChunks(rows, count) if self.copies else ChunkColumns(rows, count)
+        return SharedChunks(self.keys, problem.mixtures.columns // COPIED)
 
     def stage_bytes(self, problem: AttentionProblem) -> int:
         """Of the keys of a block, and of the values behind them."""

@@ -677,7 +677,10 @@ class _Warp:
                 first = self.number % 4 * 16
                 a = self._matrix(descriptors[0], 16 + first, number)[first:]
             if is_held:
-                b = self._transposed(descriptors[-1], count, number)
+                # Neighbours along the reduction dimension lie 16 bytes apart.
+                assert not descriptors[-1].swizzled
+                start, leading, stride, _ = descriptors[-1]
+                b = self._matrix(_Described(start, stride, leading, False), 16, number, count)
             else:
                 b = self._matrix(descriptors[-1], count, number).T
             if adds:
@@ -692,34 +695,17 @@ class _Warp:
 
         self.products[-1].append((multiply, targets))
 
-    def _transposed(self, described: _Described, columns: int, number: str) -> Array:
-        """16 rows of the reduction: 16 bytes each, side by side, or swizzled ones of 64 columns."""
-        start, leading, stride, swizzled = described
-        if not swizzled:
-            return self._matrix(_Described(start, stride, leading, False), 16, number, columns)
-        i, j = np.arange(16)[:, None], np.arange(columns)
-        places = start - _SHARED_BASE + i // 8 * stride + i % 8 * _SWIZZLED_BYTES
-        return self._read(_swizzled(places + j // 64 * leading + j % 64 * 2), number)
-
     def _matrix(self, described: _Described, rows: int, number: str, columns: int = 16) -> Array:
         """Rows of 16 bytes in shared memory, or swizzled ones, eight of which follow each other."""
         start, leading, stride, swizzled = described
         i, j = np.arange(rows)[:, None], np.arange(columns)
         if swizzled:
             places = start - _SHARED_BASE + i // 8 * stride + i % 8 * _SWIZZLED_BYTES + j * 2
-            places = _swizzled(places)
+            places ^= places // _SWIZZLED_BYTES % 8 * 16
         else:
             places = start - _SHARED_BASE + i // 8 * stride + i % 8 * 16 + j // 8 * leading + j % 8 * 2
-        return self._read(places, number)
-
-    def _read(self, places: Array, number: str) -> Array:
         found = self.workgroup.shared[places[..., None] + np.arange(2)]
         return _NUMBERS[number](found.copy().view(np.uint16)[..., 0])
-
-
-def _swizzled(places: Array) -> Array:
-    """Where chunks of 16 bytes are, by the row of 128 bytes that they are in."""
-    return places ^ places // _SWIZZLED_BYTES % 8 * 16
 
 
 @cache

@@ -15,7 +15,6 @@ import torch
 from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu.schedules import attention_fit
-from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn
@@ -99,42 +98,6 @@ def test_attention_agrees_with_float64(
     result = torch.full((1, 2, rows, width), torch.nan, dtype=type_)
     run(text, name, [*map(bits, inputs), bits(result)], rows, 2)
     expected, bound = bound_of(*(each.double().numpy() for each in inputs), TYPES[type_])
-    assert (np.abs(result.double().numpy() - expected) <= bound).all()
-
-
-@pytest.mark.parametrize(
-    ("case", "schedule"),
-    [
-        ((70, 150, 24, 40), WarpgroupAttentionSchedule(1, block_keys=64, stages=3, copies=True)),
-        *wide_combinations(
-            [
-                ((130, 330, 40, 40), WarpgroupAttentionSchedule(4, block_keys=64, stages=3, copies=True)),
-                ((200, 300, 128, 128), WarpgroupAttentionSchedule(2, block_keys=128, stages=3, copies=True)),
-                ((130, 256, 80, 72), WarpgroupAttentionSchedule(2, block_keys=128, stages=2, copies=True)),
-            ]
-        ),
-    ],
-)
-def test_a_warpgroup_that_copies(
-    case: tuple[int, int, int, int],
-    schedule: WarpgroupAttentionSchedule,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Swizzled rows of one or two times 64 channels, with queries and keys behind the last ones."""
-    monkeypatch.setattr(attention_fit, "_of_warpgroups", lambda *_: [schedule])
-    rows, columns, reduction, width = case
-    torch.manual_seed(0)
-    inputs = [
-        torch.randn(1, 1, count, channels).half()
-        for count, channels in ((rows, reduction), (columns, reduction), (columns, width))
-    ]
-    text, name = compiled_kernel(HalfBetween(), inputs, tmp_path)
-    assert "cp.async" in text
-    kernel, result = Kernel.parsed(text, name), torch.full((1, 1, rows, width), torch.nan).half()
-    blocks = -(-rows // schedule.queries)
-    kernel.run([*map(bits, inputs), bits(result)], ((block, 0) for block in range(blocks)))
-    expected, bound = bound_of(*(each.double().numpy() for each in inputs), TYPES[torch.float16])
     assert (np.abs(result.double().numpy() - expected) <= bound).all()
 
 
