@@ -176,11 +176,15 @@ def _export(executable: ir.Operation) -> list[ir.Operation]:
 
 
 def _work(kernel: CpuKernel, filter_bytes: int) -> dict[str, ir.Attribute]:
-    """Its products, for expected sizes, and the filters that it reads, of `filter_bytes` each."""
-    shape, attributes = kernel.shape, {}
-    if shape.tiles is not None:
-        products = shape.tiles * shape.tile_products * shape.output_channels
-        attributes[PRODUCTS_ATTRIBUTE_NAME] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), products)
+    """Its products, and the filters that it reads, of `filter_bytes` each.
+
+    Of expected sizes, and of one image where their number is unknown.
+    """
+    shape = kernel.shape
+    tiles = (shape.batch or 1) * prod(shape.tiles_per_image)
+    products = tiles * shape.tile_products * shape.output_channels
+    integer = ir.IntegerType.get_signless(64)
+    attributes: dict[str, ir.Attribute] = {PRODUCTS_ATTRIBUTE_NAME: ir.IntegerAttr.get(integer, products)}
     if not shape.runtime_filter:
         counts = prod(kernel.packed_filter_shape), kernel.filter_part
         sizes = (filter_bytes * elements for elements in counts)
