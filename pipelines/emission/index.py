@@ -13,6 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.pipelines.problems.open_launches import LARGEST_SIZE
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,6 @@ class Index:
 
 
 IndexLike = Index | int
-_LARGEST_SIZE = (1 << 31) - 1
 _LARGEST_DIVIDED = (1 << 32) - 1
 _NEAR = 3
 """As far behind an index that is divided as others follow from it."""
@@ -272,7 +272,7 @@ def unflatten(number: Index, sizes: Sequence[IndexLike]) -> tuple[Index, ...]:
 
 def short_size(size: ir.Value) -> ir.Value:
     """A size of less than 2^31 as a value that compilers know to be so short."""
-    return arith.andi(size, _constant(_LARGEST_SIZE))
+    return arith.andi(size, _constant(LARGEST_SIZE))
 
 
 def _are_short() -> bool:

@@ -21,6 +21,8 @@ OPEN_LAUNCHES_KEY = "winograd.open_launches"
 CONSTANT, SIZE = "constant", "size"
 """The steps that take nothing of others: a number, and a dimension of an argument."""
 
+LARGEST_SIZE = (1 << 31) - 1
+"""Of a dimension that kernels for GPUs are told: they compare and divide sizes by 32 bits."""
 _NUMBER_BITS = 32
 """Of the numbers that kernels take."""
 

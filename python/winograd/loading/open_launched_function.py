@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import torch
 from iree.winograd.cuda.driver import CudaDriver
 from iree.winograd.cuda.launch_graph import LoadedKernels
+from iree.winograd.errors import CallError
 from iree.winograd.loading.launchable import Launchable, OpenLaunchable
 from iree.winograd.loading.launched_function import Argument, LaunchedFunction, Order
+from iree.winograd.pipelines.problems.open_launches import LARGEST_SIZE
 
 _MOST_SHAPES = 32
 """Whose graphs are kept: each takes some hundred KiB of the driver's memory."""
@@ -85,6 +87,9 @@ class OpenLaunchedFunction:
         if not all(map(torch.Size.numel, shapes)):
             return self._one_by_one
         launchable = self._launchable.at(self._in_memory(shapes))
+        results = [result.shape for result in launchable.launches.results]
+        if (largest := max(size for shape in (*shapes, *results) for size in shape)) > LARGEST_SIZE:
+            raise CallError(f"a size of {largest}: kernels for GPUs take sizes up to {LARGEST_SIZE}")
         if not launchable.launches.stages:
             return self._one_by_one
         return self._launched(launchable, self._arguments, self._loaded)

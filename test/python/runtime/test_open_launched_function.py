@@ -103,6 +103,14 @@ def make_function(host: HostDriver, binaries: Sequence[bytes]) -> Make:
     return make
 
 
+def test_sizes_beyond_32_bits_with_a_sign_are_refused(make_function: Make, host: HostDriver) -> None:
+    """Their kernels would be told others."""
+    first = torch.zeros(1).expand(1, 2**31)
+    with pytest.raises(CallError, match="a size of 2147483648"):
+        make_function()(first, first)
+    assert not any("Launch" in call for call in host.calls)
+
+
 @pytest.mark.parametrize("order", [None, (1, 0)])
 def test_sums_of_matrices_of_sizes_that_take_turns(
     make_function: Make, host: HostDriver, order: Order | None
