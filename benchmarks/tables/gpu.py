@@ -452,12 +452,20 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
     reached = sum(each >= _AIM for each in found)
     summary = (
         f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
-        f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
+        f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}. "
+        "Predicted times over those measured, in the geometric mean, least and most: "
+        f"{_spread(rows[name]['predicted_us'] / rows[name]['ours_us'] for name in large)} of these, "
+        f"{_spread(row['predicted_us'] / row['ours_us'] for row in rows.values())} of all layers."
     )
     each = table(
         ("layer", "us", "limit", "share", "predicted", "error", "error predicted", "computed by"), told
     )
     return [*table(heads, summed), "", summary, "", *each]
+
+
+def _spread(ratios: Iterable[float]) -> str:
+    found = list(ratios)
+    return f"{mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"
 
 
 def _kind(layer: str) -> str:
@@ -562,7 +570,7 @@ def _open_kernels(measured: Sequence[Mapping[str, Any]]) -> list[str]:
     told = (
         f"{mean(ratios):.2f} times as long in the geometric mean of {len(ratios)}, {max(ratios):.2f} at most"
     )
-    return [f"Its kernels take {told}."]
+    return ["", f"Its kernels take {told}."]
 
 
 _OPEN_TOOLS = {"open": "any size, ms", "static": "that size", "inductor": "Inductor", "torch": "torch"}

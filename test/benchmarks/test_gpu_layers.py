@@ -73,3 +73,11 @@ def test_layers_beyond_small_ones_are_told_with_the_worst_first() -> None:
     lines = layer_limits([{"layers": rows}])
     named = [name for line in lines for name in rows if f"| {name} |" in line]
     assert named == ["32x56x56x24 3x3, depthwise f16", "32x56x56x24<->96 1x1 f16"]
+
+
+def test_predictions_are_told_of_large_layers_and_of_all() -> None:
+    row = {"type": "f16", "schedules": "gemm", "ours_error": 1e-4, "predicted_error": 1e-4, "ours_us": 10.0}
+    large = {**row, "limit_us": 8.0, "predicted_us": 5.0}
+    small = {**row, "limit_us": 0.1, "predicted_us": 20.0}
+    text = " ".join(layer_limits([{"layers": {"32x56x56x24 1x1 f16": large, "1x7x7x24 1x1 f16": small}}]))
+    assert "0.50 (0.50 to 0.50) of these, 1.00 (0.50 to 2.00) of all layers" in text

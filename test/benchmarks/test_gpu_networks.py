@@ -157,6 +157,7 @@ def test_a_program_for_all_sizes_is_beside_those_of_one() -> None:
     sizes["8x9"]["open"]["kernel_milliseconds"], sizes["8x9"]["static"]["kernel_milliseconds"] = 0.3, 0.2
     lines = open_sizes([{gpu_open_sizes.TITLE: {"net": {"sizes": sizes}}}])
     assert "1.50 times as long in the geometric mean of 1, 1.50 at most" in lines[-3]
+    assert lines[-4] == "", "it would be a row of the table"
 
 
 def test_a_program_for_all_sizes_may_be_beside_those_of_one_alone() -> None:
