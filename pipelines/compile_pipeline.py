@@ -230,7 +230,8 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
 
     `observe` is told of each dispatch.
     """
-    return [NoteWrites(), NoteLayers(observe), DropBarriers(), OwnResults(), ReuseMemory()]
+    # Which tensors may share memory is seen while kernels come one after the other.
+    return [NoteWrites(), NoteLayers(observe), OwnResults(), ReuseMemory(), DropBarriers()]
 
 
 def configuration_pipeline() -> list[Pass]:

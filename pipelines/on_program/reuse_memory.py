@@ -18,7 +18,8 @@ from ..backends.module_backend import supported_backend
 _ALLOCA = "stream.resource.alloca"
 _DEALLOCA = "stream.resource.dealloca"
 _EXECUTE = "stream.cmd.execute"
-_DISPATCH = "stream.cmd.dispatch"
+_GIVEN = ("stream.cmd.dispatch", "stream.cmd.fill")
+"""Commands that may use such tensors: the counts of kernels that wait for each other are filled, too."""
 _RESOURCE = "!stream.resource<"
 _SUM = "arith.addi"
 _WORDS = ("arith.index_castui", "arith.shrui", "arith.trunci")
@@ -36,7 +37,9 @@ class ReuseMemory:
     takes half as much again as one for a single size, and its kernels write to what is in no cache. Here
     tensors that no commands use at the same time share the memory of the largest, whichever that is when the
     program is called. Which ones do is chosen as if all open sizes of arguments were alike. An offset that is
-    used for anything but kernels of the same commands keeps all of them where they are.
+    used for anything but kernels of the same commands, and what fills memory there, keeps all of them where
+    they are. Tensors of kernels that wait for each other share memory, too: those that are told sizes wait
+    for all kernels before.
 
         %1 = arith.addi %large, %c64
         %2 = arith.addi %1, %middle
@@ -141,14 +144,14 @@ class _Commands:
         return found if all(map(found._is_given, sized)) else None
 
     def number(self, operation: ir.Operation) -> int | None:
-        """Of the command that gives a kernel this memory, or is among those done at one time; else None."""
+        """Of the command that uses this memory, or of those done at one time that it is among; else None."""
         return self._place(operation) if self._is_given(operation) else None
 
     def _is_given(self, operation: ir.Operation) -> bool:
         # Resources are arguments of the commands' block, in order.
         resources = [each for each in self.execute.operands if str(each.type).startswith(_RESOURCE)]
         memory = self._block.arguments[resources.index(self.alloca.results[0])]
-        return operation.name == _DISPATCH and memory in list(operation.operands)
+        return operation.name in _GIVEN and memory in list(operation.operands)
 
     @property
     def _block(self) -> ir.Block:

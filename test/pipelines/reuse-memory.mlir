@@ -2,7 +2,8 @@
 
 util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
 
-// The third tensor lies where the first one was, which is no longer needed, and the second one where it is.
+// The third tensor lies where the first one was, which is no longer needed, and the second one where it is. Counts
+// of kernels that wait for each other are filled in the same memory.
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[ROW:.*]] = arith.muli %{{.*}}, %c64
 // CHECK: %[[TWO:.*]] = arith.muli %{{.*}}, %c128
@@ -15,9 +16,11 @@ util.global private @device = #hal.device.target<"local", [#hal.executable.targe
 // CHECK: %[[SECOND_WORD:.*]] = arith.index_castui %[[SECOND]] : index to i32
 // CHECK: %[[THIRD_WORD:.*]] = arith.index_castui %[[BOTTOM]] : index to i32
 // CHECK: stream.cmd.execute {{.*}}{%[[TOTAL]]}) {
+// CHECK: stream.cmd.fill %{{.*}}, %{{.*}}[%c0 for %c64] : i32 -> !stream.resource<transient>{%[[TOTAL]]}
 // CHECK: stream.cmd.dispatch @k::@k(%[[FIRST_WORD]], %[[SECOND_WORD]] : i32, i32)
 // CHECK: stream.cmd.dispatch @k::@k(%[[SECOND_WORD]], %[[THIRD_WORD]] : i32, i32)
 util.func public @main(%image: !hal.buffer_view, %start: !stream.timepoint) -> !stream.timepoint {
+  %zero = arith.constant 0 : i32
   %c0 = arith.constant 0 : index
   %c64 = arith.constant 64 : index
   %c128 = arith.constant 128 : index
@@ -34,6 +37,7 @@ util.func public @main(%image: !hal.buffer_view, %start: !stream.timepoint) -> !
   %b = arith.index_castui %second : index to i32
   %c = arith.index_castui %third : index to i32
   %done = stream.cmd.execute await(%ready) => with(%memory as %m: !stream.resource<transient>{%total}) {
+    stream.cmd.fill %zero, %m[%c0 for %c64] : i32 -> !stream.resource<transient>{%total}
     stream.cmd.dispatch @k::@k(%a, %b : i32, i32) {
       rw %m[%c0 for %total] : !stream.resource<transient>{%total}
     }

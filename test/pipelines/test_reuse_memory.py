@@ -53,17 +53,21 @@ def imported(model: Levels) -> winograd.ImportedModel:
     return winograd.import_torch(torch.export.export(model, (example,), dynamic_shapes=(sizes,)))
 
 
-def test_tensors_share_memory(imported: winograd.ImportedModel, tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [1, 4])
+def test_tensors_share_memory(imported: winograd.ImportedModel, tmp_path: Path, threads: int) -> None:
+    """Also those of kernels that wait for each other."""
     source = tmp_path / "levels.mlirbc"
     imported.save(source)
     command = [TOOL_DIRECTORY / "iree-compile", source, *target_flags("cpu:haswell")]
-    command += ["--iree-enable-winograd", "--iree-winograd-threads=1", "--compile-to=executable-sources"]
+    command += ["--iree-enable-winograd", f"--iree-winograd-threads={threads}"]
+    command += ["--compile-to=executable-sources"]
     program = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert "arith.maxui" in program
 
 
-def test_results_are_those_of_float64(model: Levels, imported: winograd.ImportedModel) -> None:
-    program = winograd.load(winograd.compile(imported, threads=1), device="local-sync")
+@pytest.mark.parametrize("threads", [1, 4])
+def test_results_are_those_of_float64(model: Levels, imported: winograd.ImportedModel, threads: int) -> None:
+    program = winograd.load(winograd.compile(imported, threads=threads, strict=True), threads=threads)
     exact = copy.deepcopy(model).double()
     products = sum(prod(each.shape[1:]) + 1 for each in model.parameters() if each.ndim > 1)
     for size in SIZES:
