@@ -152,8 +152,10 @@ class MultiplyAddProduct:
         is_of_one_view = padded_channels % packing.schedule.block_reduction == 0
         together = packing.schedule.block_reduction if is_of_one_view else QUAD
         # Of so few that pixels are less than a quad, which begins at the first: all of it is in the array.
-        are_few = not image.by_quads and packing.shape.input_channels <= QUAD and image.stride(-1) == 1
-        least = packing.shape.input_channels if are_few else 1
+        # A group's may begin at the last one.
+        are_few = packing.shape.groups == 1 and packing.group_channels <= QUAD
+        are_few = are_few and not image.by_quads and image.stride(-1) == 1
+        least = packing.group_channels if are_few else 1
 
         def load(r: Index, own: Index) -> list[ir.Value]:
             if not is_of_one_view:
@@ -177,7 +179,7 @@ class MultiplyAddProduct:
                     # one by one: the last ones of an image may be less than a quad.
                     offset = offset.minimum(image.size - (QUAD if image.by_quads else least)).maximum(0)
                 remaining = Index(packing.group_channels) - (channel + own)
-                if are_few and packing.group_channels == packing.shape.input_channels:
+                if are_few:
                     remaining = Index(packing.group_channels)
                 quads.append(image.load_first(offset, remaining, exists & is_tap, is_within=are_few))
             return quads

@@ -25,6 +25,7 @@ PROGRAMS = [
     replace(DEPTHWISE, schedule=GpuDepthwiseSchedule(64, 4, columns=2, rows_ahead=2)),
     replace(DEPTHWISE, strides=(1, 2), schedule=GpuDepthwiseSchedule(64, 4, columns=3)),
     replace(DIRECT, channels=3, outputs=16, schedule=GemmSchedule(32, 32, 16, 4, 4)),
+    replace(DIRECT, channels=3, outputs=6, groups=3, schedule=GemmSchedule(32, 32, 16, 4, 4)),
     replace(DIRECT, strides=(2, 3), dilations=(2, 1), low=(3, 2), high=(1, 2)),
     replace(TILED, low=(2, 0), high=(1, 3), activation="swish", channels=7, outputs=10),
     replace(TILED, groups=2, constant_filter=False),
