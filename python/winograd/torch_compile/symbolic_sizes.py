@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
 from torch.fx import Graph, Node, Proxy
 from torch.fx.node import map_arg
+from torch.fx.proxy import TraceError
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
 
@@ -29,7 +31,7 @@ def is_size(node: Node) -> bool:
 
 
 def read_sizes(graph: Graph) -> None:
-    """Has `graph` compute all of its numbers of those that it is given.
+    """Has `graph` compute its numbers of those that it is given, where torch's arithmetic does so.
 
     Torch asks for sizes of what lies between: a part of the graph that computes it, and all that reads the
     number, couldn't be one program.
@@ -40,7 +42,7 @@ def read_sizes(graph: Graph) -> None:
         if is_size(node) and node.meta["val"].node.expr.is_symbol
     }
     computed = [node for node in graph.nodes if node.op == "call_function" and is_size(node)]
-    known = [node for node in computed if node.meta["val"].node.expr.free_symbols <= given.keys()]
+    known = [node for node in computed if _is_computable(node.meta["val"].node.expr, given.keys())]
     with graph.inserting_before(_first(graph)):
         _compute(graph, known, given)
     for node in reversed(known):
@@ -61,6 +63,21 @@ def bind_sizes(graph: Graph, sizes: Iterable[Node]) -> None:
             symbols.setdefault(size.node.expr, read)
         _compute(graph, sizes, symbols)
     graph.eliminate_dead_code()
+
+
+def _is_computable(expression: Any, symbols: Collection[object]) -> bool:
+    """Whether torch's arithmetic builds nodes of a graph for `expression`, of these `symbols`.
+
+    It doesn't for a number that is known, nor for one that is rounded to an integer.
+    """
+    if not expression.free_symbols or not expression.free_symbols <= symbols:
+        return False
+    scratch = Graph()
+    proxies = {each: Proxy(scratch.placeholder(str(each))) for each in expression.free_symbols}
+    try:
+        return isinstance(sympy_interp(_Arithmetic, proxies, expression), Proxy)
+    except (TypeError, TraceError):
+        return False
 
 
 def _first(graph: Graph) -> Node:

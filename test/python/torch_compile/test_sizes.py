@@ -99,6 +99,27 @@ def test_sizes_of_a_network_that_resizes_share_a_program(
     assert len(compilations) <= 2
 
 
+class Rounded(torch.nn.Module):
+    """Gives a number beside its image that torch alone computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Conv2d(3, 8, 3)
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, int]:
+        return self.layer(image), int(image.shape[2] * 0.75)
+
+
+def test_sizes_share_a_program_beside_a_number_that_is_rounded(compilations: list[Any]) -> None:
+    model = Rounded()
+    function = compiled(model, dynamic=True, cache=False)
+    for size in ((20, 24), (31, 18)):
+        image = torch.randn(1, 3, *size)
+        assert fallbacks(check, model.layer, lambda given: function(given)[0], image) == []
+        assert function(image)[1] == int(size[0] * 0.75)
+    assert len(compilations) == 1
+
+
 def test_sizes_that_come_often_get_programs_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
