@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import log2
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, math, memref
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
+from iree.winograd.pipelines.emission.functions import LOG2_E
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import constant_like
@@ -60,7 +60,6 @@ _UNROLLED_CHANNELS = 64
 _LOADED_BY_QUADS = 128
 """Channels of values whose results leave registers for four products at once."""
 _HALF_ROWS = MATRIX_ROWS // 2
-_LOG2_E = log2(np.e)
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class _Workgroup:
     def _exponential(self, difference: ir.Value) -> ir.Value:
         """Of a difference of two scores. Masks may be close to the largest numbers: they get no factor."""
         if self._kernel.problem.masks:
-            difference = arith.mulf(difference, constant_like(difference, _LOG2_E))
+            difference = arith.mulf(difference, constant_like(difference, LOG2_E))
         return power_of_two(difference)
 
     def _scored(self, place: Index) -> Iterator[Sums]:
@@ -251,7 +250,7 @@ class _Workgroup:
         products = self._products_of(summed, count)
         if whole < self._channels:
             self._add_channels(Index(whole), keys, products, PAIR)
-        factor = self._scores.factor * (1 if self._kernel.problem.masks else _LOG2_E)
+        factor = self._scores.factor * (1 if self._kernel.problem.masks else LOG2_E)
         for each in products:
             yield [
                 arith.mulf(score, constant_like(score, factor)) for score in each.sums(keeps_infinity=True)

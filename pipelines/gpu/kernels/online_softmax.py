@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from math import log2
 
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, math
 from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.pipelines.emission.functions import LOG2_E
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import constant_like
@@ -28,7 +28,6 @@ ROWS = 2
 ROW_DISTANCE = MATRIX_ROWS // 2
 COLUMNS = 8
 """Of which a thread has a pair of sums in each of its rows."""
-_LOG2_E = log2(np.e)
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class OnlineSoftmax:
     @property
     def _factor(self) -> float:
         """By which differences of scores are multiplied for powers of two."""
-        return self.problem.scores.factor * _LOG2_E if self._is_scaled_late else _LOG2_E
+        return self.problem.scores.factor * LOG2_E if self._is_scaled_late else LOG2_E
 
     def _masked(self, first: Index, scores: Sequence[ir.Value]) -> list[ir.Value]:
         """Scores with their factor and masks, or neither yet."""
