@@ -42,10 +42,11 @@ class Resized(nn.Module):
         return functional.interpolate(image, **size, **self.options)
 
 
-SIZES = (((5, 7, 3), (9, 6, 5)), ((1, 2, 2), (3, 1, 2)), ((12, 5, 4), (23, 17, 9)))
+SIZES = (((5, 7, 3), (9, 6, 5)), ((1, 2, 2), (3, 1, 2)), ((1, 1, 1), (1, 2, 1)), ((12, 5, 4), (23, 17, 9)))
 """Of images, and those that they get; of fewer dimensions the first."""
 CASES: tuple[tuple[int, int, dict[str, Any]], ...] = (
     (2, 8, {"mode": "bilinear"}),
+    (2, 8, {"mode": "bilinear", "align_corners": True}),
     (2, 8, {"mode": "bilinear", "scale_factor": 2.0}),
     (2, 6, {"mode": "bilinear", "scale_factor": 1.5}),
     (1, 12, {"mode": "linear", "scale_factor": 2.0}),

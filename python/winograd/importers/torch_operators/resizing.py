@@ -160,7 +160,9 @@ def linear(rank: int, image: Any, sizes: Sequence[int], align_corners: bool, *sc
         dtype = torch.float64 if image.dtype == torch.float64 else torch.float32
         places = torch.arange(size, device=image.device).to(dtype)
         if align_corners:
+            # Torch takes open sizes for larger than one: of one element the position is zero, not 0 * inf.
             positions = places * ((source - 1) / (size - 1))
+            positions = torch.where(places > 0, positions, 0.0)
         else:
             step = 1 / scale if scale else source / size
             positions = ((places + 0.5) * step - 0.5).clamp(min=0)
