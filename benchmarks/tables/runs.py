@@ -78,7 +78,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-between-copies-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_between --jobs 16 --rounds 20 --layers ...` at `2f596f77",
+        "gpu_between --jobs 16 --rounds 20 --layers ...` at `9f128b28",
     ),
     "gpu-between-h200.json": Run(
         "2026-11-28",
@@ -88,7 +88,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-between-inductor-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_between --inductor --jobs 16 --rounds 20 --layers ...` at `addab390",
+        "gpu_between --inductor --jobs 16 --rounds 20 --layers ...` at `8d8f4f97",
     ),
     "gpu-between-later-h200.json": Run(
         "2026-11-29",
@@ -133,7 +133,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_layers --networks ... --ours-alone --jobs 16 --rounds 10` at `addab390",
+        "gpu_layers --networks ... --ours-alone --jobs 16 --rounds 10` at `8d8f4f97",
     ),
     "gpu-models-h200-128-sums.json": Run("2026-11-23", H200, "gpu_models measure build/gpu-models"),
     "gpu-models-h200-assembled.json": Run(
