@@ -452,15 +452,17 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
     reached = sum(each >= _AIM for each in found)
     summary = (
         f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
-        f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}. "
-        "Predicted times over those measured, in the geometric mean, least and most: "
+        f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
+    )
+    predictions = (
+        "Predicted times over those measured, in the geometric mean, least and most:",
         f"{_spread(rows[name]['predicted_us'] / rows[name]['ours_us'] for name in large)} of these, "
-        f"{_spread(row['predicted_us'] / row['ours_us'] for row in rows.values())} of all layers."
+        f"{_spread(row['predicted_us'] / row['ours_us'] for row in rows.values())} of all layers.",
     )
     each = table(
         ("layer", "us", "limit", "share", "predicted", "error", "error predicted", "computed by"), told
     )
-    return [*table(heads, summed), "", summary, "", *each]
+    return [*table(heads, summed), "", summary, *predictions, "", *each]
 
 
 def _spread(ratios: Iterable[float]) -> str:

@@ -458,7 +458,11 @@ def test_random_programs(
     assert finding is None
 
 
-def _check_between(data: st.DataObject, checker: Checker) -> None:
+@settings(
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(data=st.data())
+def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
     """A program of one function for a GPU with what lies between convolutions."""
     function = data.draw(functions(only_open=False, kinds=BETWEEN))
     program = Program((function,))
@@ -467,23 +471,6 @@ def _check_between(data: st.DataObject, checker: Checker) -> None:
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
     assert finding is None
-
-
-@settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
-@given(data=st.data())
-def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
-    _check_between(data, checker)
-
-
-@pytest.mark.wide
-@settings(
-    max_examples=100, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
-@given(data=st.data())
-def test_many_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
-    _check_between(data, checker)
 
 
 OPEN = Function(

@@ -44,7 +44,13 @@ def between() -> nn.Module:
 
 WHOLE = {name: NETWORKS[name] for name in ("unet", "yolo", "shufflenetv2_w1", "darknet53")}
 """Of the networks that GPUs are measured with, those of this project and of pytorchcv."""
-CHECKED = {"between": Network(between, (IMAGE_CHANNELS, 64, 64)), **BLOCKS, **WHOLE}
+SMALL = ("audio_stack",)
+"""Of the blocks, those without such a tensor."""
+CHECKED = {
+    "between": Network(between, (IMAGE_CHANNELS, 64, 64)),
+    **{name: block for name, block in BLOCKS.items() if name not in SMALL},
+    **WHOLE,
+}
 TARGETS = ("cuda:sm_90a", "vulkan")
 QUICK = (("between", "cuda:sm_90a"), ("convnext", "vulkan"))
 
