@@ -88,6 +88,13 @@ def is_known_at_load(value: ir.Value) -> bool:
     return is_half or is_constant(value)
 
 
+def is_constant_operand(operand: ir.Value) -> bool:
+    """Whether an operand of a dispatch is a number that is known here, or a tensor that is known at load."""
+    definition = defining_operation(operand)
+    is_number = definition is not None and definition.name == "arith.constant"
+    return is_number or is_known_at_load(operand)
+
+
 def constant_array(value: ir.Value) -> Array | None:
     """The elements of an f32 tensor that is known at compile time, read-only; None for any other.
 

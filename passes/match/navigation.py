@@ -64,6 +64,13 @@ def transforms(root: ir.Operation, kind: type[Transform]) -> list[Transform]:
     return [kind(operation) for operation in walk(root) if operation.name == kind.OPERATION_NAME]
 
 
+def operand_groups(operation: ir.Operation) -> list[list[ir.Value]]:
+    """The operands of an operation with groups of them, by group."""
+    remaining = iter(operation.operands)
+    sizes = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])
+    return [[next(remaining) for _ in range(size)] for size in sizes]
+
+
 def defining_operation(value: ir.Value) -> ir.Operation | None:
     """The operation that `value` is a result of; None for a block argument."""
     return value.owner.operation if isinstance(value, ir.OpResult) else None

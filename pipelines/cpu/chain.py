@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir, scf
 from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import kernel_functions, operations_of
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KernelKind
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan
+from iree.winograd.pipelines.emission.grid import copied_grid, export_of, extent_of
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
 from iree.winograd.pipelines.emission.sized_shape import product
@@ -87,7 +88,7 @@ def count_workgroups(
     While they wait they fetch filters. A kernel that has none for the sizes that it is told has one all the
     same, which does nothing but to wait and to say so: others wait for it.
     """
-    function = _function(executable)
+    (function,) = kernel_functions(executable)
     block = function.regions[0].blocks[0]
     binding, index = ir.Type.parse("!stream.binding"), ir.IndexType.get()
     with function.location:
@@ -106,7 +107,7 @@ def count_workgroups(
         dynamic = ir.ShapedType.get_dynamic_size()
         type_ = ir.MemRefType.get([dynamic], ir.IntegerType.get_signless(32))
         with ir.InsertionPoint(block.operations[0]):
-            extents = _extents(executable, block)
+            extents = tuple(copied_grid(executable, block))
             grid = tuple(each.maximum(1) for each in extents)
             size = (kernel + 1) * kernel_elements(threads) + first_kernel_element(threads)
             span = binding_subspan(type_, counts, Index(0).value, [size.value])
@@ -125,34 +126,11 @@ def count_workgroups(
 
 def _have_workgroups(executable: ir.Operation) -> None:
     """Has a kernel that is told sizes have a workgroup where it has none for them."""
-    end = _export(executable)[-1]
+    *_, end = operations_of(export_of(executable))
     with end.location, ir.InsertionPoint(end):
         for number, extent in enumerate(end.operands):
-            if _index(extent).known is None:
+            if extent_of(extent).known is None:
                 end.operands[number] = Index(extent).maximum(1).value
-
-
-def _extents(executable: ir.Operation, function: ir.Block) -> tuple[Index, ...]:
-    """The size of a kernel's grid, without what `_have_workgroups` adds, computed of what it is told."""
-    *operations, end = _export(executable)
-    arguments = list(function.arguments)
-    tensors = next((n for n, each in enumerate(arguments) if each.type == ir.IndexType.get()), 0)
-    told = end.block.arguments
-    values = dict(zip(told, arguments[tensors : tensors + len(told)], strict=True))
-    for operation in operations:
-        copied = operation.clone()
-        for number, operand in enumerate(operation.operands):
-            copied.operands[number] = values[operand]
-        values |= zip(operation.results, copied.operation.results, strict=True)
-    return tuple(map(_index, (values[each] for each in end.operands)))
-
-
-def _index(value: ir.Value) -> Index:
-    """Known where it is a constant."""
-    operation = defining_operation(value)
-    if operation is None or operation.name != "arith.constant":
-        return Index(value)
-    return Index(ir.IntegerAttr(operation.attributes["value"]).value)
 
 
 def _emit_unless_empty(operations: Sequence[ir.Operation], grid: tuple[Index, ...]) -> None:
@@ -167,12 +145,6 @@ def _emit_unless_empty(operations: Sequence[ir.Operation], grid: tuple[Index, ..
     for operation in operations[max(bound, default=-1) + 1 :]:
         if operation.name != "memref.alloc":
             operation.move_before(end)
-
-
-def _export(executable: ir.Operation) -> list[ir.Operation]:
-    """The operations by which a kernel's workgroups are counted."""
-    export = executable.regions[0].blocks[0].operations[0].operation
-    return [view.operation for view in export.regions[0].blocks[0].operations]
 
 
 def _work(kernel: CpuKernel, filter_bytes: int) -> dict[str, ir.Attribute]:
@@ -215,14 +187,6 @@ def _filters_of(
     type_ = ir.MemRefType.get([size], ir.IntegerType.get_signless(8))
     span = binding_subspan(type_, function.arguments[operand], Index(0).value, [])
     return Reading(Buffer(span, (size,)), part_number * part, min(part, target.l2_bytes // 2))
-
-
-def _function(executable: ir.Operation) -> ir.Operation:
-    """That of a kernel."""
-    operations = (view.operation for view in executable.regions[0].blocks[0].operations)
-    (module,) = (each for each in operations if each.name == "builtin.module")
-    (function,) = (view.operation for view in module.regions[0].blocks[0].operations)
-    return function
 
 
 def _replace_workgroup(operations: Iterable[ir.Operation], workgroup: tuple[Index, ...]) -> None:

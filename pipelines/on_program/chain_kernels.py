@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from math import prod
+from itertools import pairwise
 
 from iree.compiler import version
 from iree.winograd.dialect.bindings import arith, ir
@@ -13,12 +12,14 @@ from iree.winograd.passes.build.reflection import note_words
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.constants import is_constant_operand
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
     defining_operation,
     is_public,
+    operand_groups,
+    operations_of,
     symbol_name,
     walk,
 )
@@ -26,6 +27,8 @@ from iree.winograd.passes.match.navigation import (
 from ..backends.backend import Lowering
 from ..backends.module_backend import supported_backend
 from ..emission.dispatch_operations import dispatch_kernel
+from ..emission.grid import export_of, extent_of
+from ..emission.sized_shape import product
 from ..problems.chain import (
     ORDERED_VERSIONS,
     PRODUCTS_ATTRIBUTE_NAME,
@@ -81,9 +84,8 @@ class ChainKernels:
     @a alone. Each block of a program has memory of its own. Kernels that are told sizes in each call wait for
     all of the kernel before, and have a workgroup even if there is nothing to do. Kernels stay as they are
     that IREE evaluates once, since they read constants only, that begin a block, as those before that memory
-    is zero, or of many products for each thread. So does a program without two
-    kernels in a block, and one that another version of IREE compiles than those whose order of workgroups is
-    tested.
+    is zero, or of many products for each thread. So does a program without two kernels in a block, and one
+    that another version of IREE compiles than those whose order of workgroups is tested.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
@@ -125,7 +127,7 @@ def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
         if each.name == KERNEL and _is_short(each, threads)
     }
     dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
-    kept = {_callee(each) for each in dispatches if all(map(_is_constant, each.operands))}
+    kept = {_callee(each) for each in dispatches if all(map(is_constant_operand, each.operands))}
     blocks: dict[ir.Block, list[ir.Operation]] = {}
     for each in dispatches:
         blocks.setdefault(each.block, []).append(each)
@@ -147,30 +149,15 @@ def _is_short(executable: ir.Operation, threads: int) -> bool:
 
 def _workgroups(executable: ir.Operation) -> int | None:
     """Those that a kernel has; None for one that is told sizes in each call."""
-    (export,) = (
-        view.operation
-        for view in executable.regions[0].blocks[0].operations
-        if view.operation.name == "stream.executable.export"
-    )
-    block = export.regions[0].blocks[0]
-    if len(block.arguments) > 0:
+    export = export_of(executable)
+    if len(export.regions[0].blocks[0].arguments) > 0:
         return None
-    operations = [view.operation for view in block.operations]
-    extents = [defining_operation(each) for each in operations[-1].operands]
-    if any(each is None or each.name != "arith.constant" for each in extents):
-        return None
-    return prod(int(ir.IntegerAttr(each.attributes["value"]).value) for each in extents if each is not None)
+    return product(tuple(map(extent_of, operations_of(export)[-1].operands))).known
 
 
 def _callee(dispatch: ir.Operation) -> str:
     (kernel,) = called_kernels(dispatch)
     return kernel
-
-
-def _is_constant(operand: ir.Value) -> bool:
-    definition = defining_operation(operand)
-    is_number = definition is not None and definition.name == "arith.constant"
-    return is_number or is_known_at_load(operand)
 
 
 def _chain(program: ir.Operation, chains: Iterable[_Chain], lowering: Lowering, threads: int) -> None:
@@ -191,7 +178,7 @@ def _chain(program: ir.Operation, chains: Iterable[_Chain], lowering: Lowering, 
                     held=held[wait.callee],
                     result_is_operand=_tied(wait.dispatch) != _UNTIED,
                 )
-            untouched = (read if wait.held else []) + _segments(wait.dispatch)[1][:1] * held[wait.callee]
+            untouched = (read if wait.held else []) + operand_groups(wait.dispatch)[1][:1] * held[wait.callee]
             read = _read(wait.dispatch)
             counts = _wait(wait, counts, number, untouched[: held[wait.callee]])
     for function in walk(program):
@@ -238,7 +225,7 @@ def _reach(
     if first.workgroups is None or kernel.workgroups is None or kernel.workgroups < threads:
         return WHOLE
     result, *_ = [*spans_of(first.executable), None]
-    arguments = _segments(dispatch)[1]
+    arguments = operand_groups(dispatch)[1]
     operands = [*spans_of(kernel.executable)[1:], *[None] * len(arguments)]
     written, reach = _by_share(result, first, threads), 0
     for operand, spans in zip(arguments, operands, strict=False):
@@ -284,7 +271,7 @@ def _viewed(operand: ir.Value) -> ir.Value | None:
     while definition is not None and definition.name in _VIEWS:
         operand = definition.operands[0]
         definition = defining_operation(operand)
-    if definition is None or definition.name == "flow.dispatch" or _is_constant(operand):
+    if definition is None or definition.name == "flow.dispatch" or is_constant_operand(operand):
         return operand
     return None
 
@@ -292,7 +279,7 @@ def _viewed(operand: ir.Value) -> ir.Value | None:
 def _read(dispatch: ir.Operation) -> list[ir.Value]:
     """The tensors that a dispatch reads, but constants, which no kernel writes to."""
     tensors = (each for each in dispatch.operands if isinstance(each.type, ir.RankedTensorType))
-    return [each for each in dict.fromkeys(tensors) if not _is_constant(each)]
+    return [each for each in dict.fromkeys(tensors) if not is_constant_operand(each)]
 
 
 def _is_updated(tensor: ir.Value) -> bool:
@@ -315,7 +302,7 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
     `untouched` are operands that it only keeps.
     """
     dispatch, index = wait.dispatch, ir.IndexType.get()
-    workload, arguments, argument_sizes, result_sizes = _segments(dispatch)
+    workload, arguments, argument_sizes, result_sizes = operand_groups(dispatch)
     tied = (_tied(dispatch), len(arguments))
     with dispatch.location, ir.InsertionPoint(dispatch):
         numbers = [arith.constant(index, each) for each in (number, wait.reach)]
@@ -334,12 +321,6 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
     dispatch.results[0].replace_all_uses_with(waiting.results[0])
     dispatch.erase()
     return waiting.results[1]
-
-
-def _segments(dispatch: ir.Operation) -> list[list[ir.Value]]:
-    """Its workload, its arguments, and the dynamic sizes of these and of its results."""
-    operands, counts = iter(dispatch.operands), dispatch.attributes["operandSegmentSizes"]
-    return [list(islice(operands, count)) for count in ir.DenseI32ArrayAttr(counts)]
 
 
 def _tied(dispatch: ir.Operation) -> int:

@@ -13,6 +13,7 @@ from iree.winograd.passes.match.navigation import (
     called_function,
     defining_operation,
     is_public,
+    operand_groups,
     operations_of,
     symbol_name,
     walk,
@@ -310,7 +311,7 @@ class _Function:
                 raise _OtherFormError
 
     def _launch(self, dispatch: ir.Operation, slots: list[Place]) -> Launch:
-        (_, _, (kernel,), (x,), (y,), (z,), numbers, buffers, offsets, _) = _segments(dispatch)
+        (_, _, (kernel,), (x,), (y,), (z,), numbers, buffers, offsets, _) = operand_groups(dispatch)
         lookup = defining_operation(kernel)
         if lookup is None or lookup.name != "hal.executable.lookup.function":
             raise _OtherFormError
@@ -405,13 +406,6 @@ def _recorders(operations: list[ir.Operation]) -> Iterator[tuple[str, str]]:
             call = defining_operation(store.operands[0])
             if call is not None and call.name == "util.call":
                 yield ir.FlatSymbolRefAttr(store.attributes["global"]).value, called_function(call)
-
-
-def _segments(operation: ir.Operation) -> list[list[ir.Value]]:
-    """The operands of an operation with groups of them, by group."""
-    remaining = iter(operation.operands)
-    sizes = ir.DenseI32ArrayAttr(operation.attributes["operandSegmentSizes"])
-    return [[next(remaining) for _ in range(size)] for size in sizes]
 
 
 def _argument_number(view: ir.Value) -> int:

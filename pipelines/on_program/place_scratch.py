@@ -11,12 +11,12 @@ from iree.winograd.dialect.bindings import arith, ir, memref
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load
+from iree.winograd.passes.match.constants import is_constant_operand
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
-    defining_operation,
     kernel_functions,
+    operand_groups,
     operations_of,
     symbol_name,
     walk,
@@ -25,6 +25,7 @@ from iree.winograd.passes.match.navigation import (
 from ..backends.module_backend import supported_backend
 from ..emission.control_flow import loops
 from ..emission.dispatch_operations import binding_subspan, dispatch_kernel
+from ..emission.grid import copied_grid, export_of
 from ..emission.index import Index
 from ..problems.cache_line import CACHE_LINE_BYTES
 from ..selection.options import WinogradOptions
@@ -103,7 +104,7 @@ class _Kernel:
         return (
             self.bytes >= LEAST_BYTES
             and all(len(called_kernels(call)) == 1 for call in self.calls)
-            and not any(all(map(_is_constant, call.operands)) for call in self.calls)
+            and not any(all(map(is_constant_operand, call.operands)) for call in self.calls)
         )
 
     @cached_property
@@ -133,15 +134,8 @@ def _scratch(executable: ir.Operation) -> Iterator[ir.Operation]:
     return iter(found)
 
 
-def _is_constant(operand: ir.Value) -> bool:
-    definition = defining_operation(operand)
-    is_number = definition is not None and definition.name == "arith.constant"
-    return is_number or is_known_at_load(operand)
-
-
 def _place(kernel: _Kernel) -> None:
     (function,) = kernel_functions(kernel.executable)
-    (export,) = (each for each in operations_of(kernel.executable) if each.name == "stream.executable.export")
     block = function.regions[0].blocks[0]
     binding = ir.Type.parse("!stream.binding")
     with function.location:
@@ -149,32 +143,12 @@ def _place(kernel: _Kernel) -> None:
         types = [argument.type for argument in block.arguments]
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
         with ir.InsertionPoint.at_block_begin(block):
-            extents = _copy_grid(export, block)
+            extents = copied_grid(kernel.executable, block)
             _view(kernel, memory)
         _loop_over(operations_of(function), extents)
-    _have_one_workgroup(export)
+    _have_one_workgroup(export_of(kernel.executable))
     for call in kernel.calls:
         _give_scratch(call, kernel.bytes)
-
-
-def _copy_grid(export: ir.Operation, block: ir.Block) -> list[Index]:
-    """Emits how many workgroups there are, in the kernel, whose first numbers they are counted from."""
-    numbers = [argument for argument in block.arguments if isinstance(argument.type, ir.IndexType)]
-    copies = dict(zip(export.regions[0].blocks[0].arguments, numbers, strict=False))
-    *counting, returned = operations_of(export)
-    for operation in counting:
-        copy = operation.clone()
-        for place, operand in enumerate(operation.operands):
-            copy.operands[place] = copies[operand]
-        copies.update(zip(operation.results, copy.results, strict=True))
-    return [_index(copies[extent]) for extent in returned.operands]
-
-
-def _index(value: ir.Value) -> Index:
-    definition = defining_operation(value)
-    if definition is not None and definition.name == "arith.constant":
-        return Index(ir.IntegerAttr(definition.attributes["value"]).value)
-    return Index(value)
 
 
 def _view(kernel: _Kernel, memory: ir.Value) -> None:
@@ -224,14 +198,12 @@ def _give_scratch(call: ir.Operation, size: int) -> None:
         tied = [ir.IntegerAttr(each).value for each in ir.ArrayAttr(call.attributes["tied_operands"])]
     scratch = ir.RankedTensorType.get([size], ir.IntegerType.get_signless(8))
     with call.location, ir.InsertionPoint(call):
-        lengths = list(ir.DenseI32ArrayAttr(call.attributes["operandSegmentSizes"]))
-        operands = iter(call.operands)
-        segments = [[next(operands) for _ in range(length)] for length in lengths]
+        workload, *arguments_and_sizes = operand_groups(call)
         changed = dispatch_kernel(
             [*(result.type for result in call.results), scratch],
-            segments[0],
+            workload,
             call.attributes["entry_points"],
-            *segments[1:],
+            *arguments_and_sizes,
             tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, each) for each in (*tied, _UNTIED)]),
         )
     for name in call.attributes:
