@@ -194,7 +194,7 @@ def main() -> None:
     if answer_task(lambda task: _work(Task(**task))):
         return
     from benchmarks.networks.gpu import NETWORKS, PARTS, batches
-    from benchmarks.tables.gpu import called_networks
+    from benchmarks.tables.gpu_calls import called_networks
 
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter

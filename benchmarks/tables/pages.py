@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import accuracy, amd, cpu, gpu, gradients, networks, people, threads
+from benchmarks.tables import accuracy, amd, cpu, gpu, gpu_calls, gradients, networks, people, threads
 from benchmarks.tables.runs import caption
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -35,17 +35,17 @@ TABLES: Mapping[str, Table] = {
     "exhaustive": cpu.exhaustive,
     "gpu-attention": gpu.attention,
     "gpu-between": gpu.between,
-    "gpu-call-routes": gpu.call_routes,
-    "gpu-calls": gpu.called_networks,
+    "gpu-call-routes": gpu_calls.call_routes,
+    "gpu-calls": gpu_calls.called_networks,
     "gpu-gradients": gpu.gradients,
-    "gpu-half": gpu.half_networks,
+    "gpu-half": gpu_calls.half_networks,
     "gpu-half-layers": gpu.half_layers,
     "gpu-layer-limits": gpu.layer_limits,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,
-    "gpu-open-sizes": gpu.open_sizes,
+    "gpu-open-sizes": gpu_calls.open_sizes,
     "gpu-reductions": gpu.reductions,
-    "gpu-searched": gpu.searched_networks,
+    "gpu-searched": gpu_calls.searched_networks,
     "gpu-steps": gpu.steps,
     "gpu-then-and-now": gpu.then_and_now,
     "gradients": gradients.layers,
@@ -70,7 +70,7 @@ TABLES: Mapping[str, Table] = {
     "torch-compile-failures": networks.torch_compile_failures,
     "torch-compile-sweep": networks.torch_compile_sweep,
     "torch-compile-zoo": networks.torch_compile_zoo,
-    "torch-guards": gpu.torch_guards,
+    "torch-guards": gpu_calls.torch_guards,
     "training-steps": gradients.steps,
     "tuning": cpu.tuning,
     "zoo": networks.zoo,

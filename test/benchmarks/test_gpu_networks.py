@@ -15,7 +15,7 @@ from wide import wide
 from benchmarks import gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import call_routes, called_networks, half_networks, open_sizes, over_tf32
+from benchmarks.tables.gpu_calls import call_routes, called_networks, half_networks, open_sizes, over_tf32
 
 
 def row(network: str, batch: int, **milliseconds: float | None) -> dict[str, Any]:

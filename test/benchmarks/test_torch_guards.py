@@ -9,7 +9,7 @@ from torch import nn
 from benchmarks import torch_guards
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
-from benchmarks.tables.gpu import torch_guards as guards_table
+from benchmarks.tables.gpu_calls import torch_guards as guards_table
 
 
 class _Small(nn.Module):
