@@ -2,7 +2,7 @@
 
     python -m benchmarks.gpu_cooperative build build/gpu-cooperative     (where the compiler is)
     python -m benchmarks.gpu_cooperative run build/gpu-cooperative \\
-      --output benchmarks/results/gpu-cooperative.json                   (the GPU)
+      --output build/gpu-cooperative.json                               (the GPU)
 
 Convolutions of many kinds are compared with float64 as `benchmarks.gpu_split` does. Then the batched products
 of F(4x4, 3x3) are timed apart, by a chain of dispatches of the kernel that multiplies, beside cuBLAS' in fp32

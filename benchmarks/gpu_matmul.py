@@ -1,7 +1,7 @@
 """Times IREE's own products of rows and a square matrix on a GPU, which the cost model predicts.
 
     python -m benchmarks.gpu_matmul build build/gpu-matmul             (where the compiler is)
-    python -m benchmarks.gpu_matmul run build/gpu-matmul --output benchmarks/results/gpu-matmul.json   (a GPU)
+    python -m benchmarks.gpu_matmul run build/gpu-matmul --output build/gpu-matmul.json               (a GPU)
 
 A program multiplies `FEW` or `MANY` times, each time what came of the time before: the difference is time of
 the device. The matrix is an argument, which IREE compiles as it does one that is known. Running needs the

@@ -1,7 +1,7 @@
 """Products on matrix units of a GPU of NVIDIA, of split and of rounded numbers: are they right, and how fast.
 
     python -m benchmarks.gpu_split build build/gpu-split            (where the compiler is)
-    python -m benchmarks.gpu_split run build/gpu-split --output benchmarks/results/gpu-split.json   (the GPU)
+    python -m benchmarks.gpu_split run build/gpu-split --output build/gpu-split.json               (the GPU)
 
 First convolutions of many kinds are compared with float64, also with images whose scale is that of very large
 or very small numbers. Then layers of ResNets are timed side by side: ours as chosen, as chosen for sm_80 and

@@ -72,7 +72,5 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 @pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
 def test_stored_results_have_the_table_of_their_benchmark(path: Path) -> None:
     lines = table(json.loads(path.read_text()))
-    has_table = path.stem.startswith(
-        ("half", "layers", "models", "networks-server", "threads", "torch-compile", "zoo")
-    )
+    has_table = path.stem.startswith(("half", "layers", "models", "threads", "torch-compile", "zoo"))
     assert (lines is not None and len(lines) > 2) == has_table

@@ -30,7 +30,7 @@ def test_a_table_replaces_what_stood_between_its_markers() -> None:
     [
         ("unknown compile-time.json", "no table is named 'unknown'; those that there are: accuracy"),
         ("compile-time missing.json", "no results in missing.json"),
-        ("compile-time gpu-h200.json", "doesn't say when and where gpu-h200.json was measured"),
+        ("compile-time machine-h200.json", "doesn't say when and where machine-h200.json was measured"),
     ],
 )
 def test_says_what_is_wrong_with_a_marker(marker: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
