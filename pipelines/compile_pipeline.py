@@ -74,6 +74,7 @@ from .on_program.compute_at_load import ComputeAtLoad
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.insert_as_computed import InsertAsComputed
+from .on_program.limit_sizes import LimitSizes
 from .on_program.note_features import NoteFeatures
 from .on_program.note_launches import NoteLaunches
 from .on_program.note_layers import Dispatch, NoteLayers
@@ -222,7 +223,7 @@ def optimized_pipeline() -> list[Pass]:
 
 def dispatch_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `flow` phase, which made dispatches of it."""
-    return [EndComputedFirst(), ReadBeforeUpdate(), AssertFirst()]
+    return [EndComputedFirst(), ReadBeforeUpdate(), LimitSizes(), AssertFirst()]
 
 
 def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[Pass]:

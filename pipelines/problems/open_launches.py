@@ -23,6 +23,8 @@ CONSTANT, SIZE = "constant", "size"
 
 LARGEST_SIZE = (1 << 31) - 1
 """Of a dimension that kernels for GPUs are told: they compare and divide sizes by 32 bits."""
+MOST_PIXELS = (1 << 32) - (1 << 16)
+"""Of an image that they number by 32 bits, and of what lies behind the last ones in a workgroup."""
 _NUMBER_BITS = 32
 """Of the numbers that kernels take."""
 

@@ -74,6 +74,7 @@ FOR_UNKNOWN_SIZES = (
     "winograd-insert-to-pad",
     "winograd-select-pixels",
     "winograd-assert-first",
+    "winograd-limit-sizes",
     "winograd-reuse-memory",
 )
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""

@@ -39,6 +39,7 @@ from iree.winograd.pipelines.iree_workarounds.assert_first import is_check
 from iree.winograd.pipelines.iree_workarounds.read_before_update import may_update
 from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
 from iree.winograd.pipelines.on_program.insert_as_computed import may_insert
+from iree.winograd.pipelines.on_program.limit_sizes import has_limits
 from iree.winograd.pipelines.on_program.note_layers import Dispatch
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
@@ -308,9 +309,8 @@ class Compilation:
             kernels=users,
             keeps_bodies=self._dumps_kernels(),
             inserts_parts=bool(users) and any(map(may_insert, walk(module))),
-            rewrites_dispatches=any(
-                is_computed_first(each) or may_update(each) or is_check(each) for each in walk(module)
-            ),
+            rewrites_dispatches=has_limits(module)
+            or any(is_computed_first(each) or may_update(each) or is_check(each) for each in walk(module)),
             notes_commands=bool(users) or not self._only_rewritten,
             ptxas=None if self._options is None else self._options.ptxas,
             warn=self._warn,

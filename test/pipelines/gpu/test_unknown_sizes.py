@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import iree.winograd
+import numpy as np
 import pytest
 from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
@@ -41,3 +43,27 @@ def test_agrees_with_float64_at_all_sizes(program: Program, gpu_target: str, gpu
     batches = (1, 3) if program.dynamic_batch else (1,)
     sizes = [size[: program.rank] for size in SIZES]
     program.check_sizes(sizes, batches, target=gpu_target, device=gpu_device)
+
+
+IMAGES = """
+func.func @main(%x: tensor<1x?x?x8xf32>, %w: tensor<1x1x8x16xf32>) -> tensor<1x?x?x16xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %h = tensor.dim %x, %c1 : tensor<1x?x?x8xf32>
+  %v = tensor.dim %x, %c2 : tensor<1x?x?x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%h, %v) : tensor<1x?x?x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x?x?x16xf32>) -> tensor<1x?x?x16xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x?x?x8xf32>, tensor<1x1x8x16xf32>)
+    outs(%z : tensor<1x?x?x16xf32>) -> tensor<1x?x?x16xf32>
+  return %r : tensor<1x?x?x16xf32>
+}
+"""
+
+
+def test_sizes_that_kernels_are_not_told_are_refused(gpu_target: str, gpu_device: str) -> None:
+    """By the program itself: such an image without elements takes no memory."""
+    program = iree.winograd.load(iree.winograd.compile(IMAGES, target=gpu_target, strict=True), gpu_device)
+    weights = np.ones((1, 1, 8, 16), np.float32)
+    with pytest.raises(iree.winograd.CallError, match="a size of more than 2147483647"):
+        program(np.zeros((1, 0, 2**31, 8), np.float32), weights)

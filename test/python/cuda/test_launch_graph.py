@@ -93,6 +93,9 @@ def test_a_program_of_open_sizes_holds_what_a_call_launches() -> None:
     assert LAUNCHES_KEY not in reflection
     launches = OpenLaunches.from_json(reflection[OPEN_LAUNCHES_KEY])
     names = {kernel.name for binary in executables(compiled) for kernel in kernels(binary)}
+    # More pixels than kernels number by 32 bits, with what lies behind the last ones.
+    assert launches.at(((1, 65535, 65535, 8), (3, 3, 8, 8))).stages
+    assert not launches.at(((1, 65536, 65536, 8), (3, 3, 8, 8))).stages
     for height, width in ((16, 16), (40, 9), (3, 500)):
         shapes = (1, height, width, 8), (3, 3, 8, 8)
         known = launches.at(shapes)
