@@ -477,3 +477,14 @@ def test_interpolation_agrees_with_float64(antialias: bool) -> None:
     bound = UNIT_ROUNDOFF * largest * 1.5**3 * (2 * 4 * (4 * 7) + 3 * (2 * 4 + 4))
     for exact, result in zip(model(*(image.double() for image in images)), results, strict=True):
         np.testing.assert_allclose(np.asarray(result), exact.numpy(), atol=bound, rtol=0)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact"])
+def test_corners_are_left_to_torch_where_it_refuses_them(mode: str) -> None:
+    image = torch.zeros(1, 2, 3, 4)
+    for align_corners in (False, True):
+        with pytest.raises(ValueError, match="align_corners"):
+            interpolate(image, size=(5, 6), mode=mode, align_corners=align_corners)
+        resized = resizing.interpolate(image, size=(5, 6), mode=mode, align_corners=align_corners)
+        assert resized is NotImplemented
+    assert resizing.interpolate(image, size=(5, 6), mode=mode) is not NotImplemented

@@ -248,6 +248,9 @@ def interpolate(
     """`torch.nn.functional.interpolate` of an image of open sizes; NotImplemented where that is to do it."""
     rank = image.dim() - 2
     resize = _BY_MODE.get((mode, rank))
+    if mode not in _LINEAR and align_corners is not None:
+        # Torch refuses corners there.
+        return NotImplemented
     if resize is None or recompute_scale_factor or antialias or (size is None) == (scale_factor is None):
         return NotImplemented
     sizes, scales = (
