@@ -81,7 +81,7 @@ def is_known_at_load(value: ir.Value) -> bool:
     ):
         return False
     if operation.name == "util.global.load":
-        return not _is_mutable_global(operation)
+        return not is_mutable_global(operation)
     if operation.name in _READ_IN_PLACE and len(operation.operands) == _READ_IN_PLACE[operation.name]:
         return is_known_at_load(operation.operands[0])
     is_half = operation.name == "arith.constant" and half_type(value) is not None
@@ -180,7 +180,8 @@ def _is_known(value: ir.Value) -> bool:
     return _is_constant_arithmetic(operation)
 
 
-def _is_mutable_global(load: ir.Operation) -> bool:
+def is_mutable_global(load: ir.Operation) -> bool:
+    """Whether what a `util.global.load` reads may change."""
     module = load
     while module.name != "builtin.module":
         module = module.parent.operation

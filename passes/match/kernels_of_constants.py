@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.constants import is_mutable_global
 from iree.winograd.passes.match.navigation import called_kernels, defining_operation, is_public, walk
 
 
 def kernels_of_constants(program: ir.Operation) -> set[str]:
-    """The kernels that are called with nothing that depends on arguments of the program."""
+    """The kernels that are called with nothing that depends on arguments of the program: IREE may evaluate
+    them once."""
     varying: dict[ir.Value, bool] = {}
     return {
         kernel
@@ -34,10 +36,11 @@ def _varies(value: ir.Value, known: dict[ir.Value, bool]) -> bool:
 
 
 def _sources(value: ir.Value) -> Sequence[ir.Value] | None:
-    """What `value` is computed from, or may be; None for an argument of the program."""
+    """What `value` is computed from, or may be; None for an argument of the program, and what changes."""
     operation = defining_operation(value)
     if operation is not None:
-        return list(operation.operands)
+        varies = operation.name == "util.global.load" and is_mutable_global(operation)
+        return None if varies else list(operation.operands)
     owner = value.owner.owner.operation
     # IREE may find that functions of the program's own, and blocks, are always given the same constant.
     is_argument = is_public(owner) and value.owner == owner.regions[0].blocks[0]

@@ -13,6 +13,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_constant_operand
+from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
@@ -127,7 +128,7 @@ def _chains(module: ir.Operation, threads: int) -> list[_Chain]:
         if each.name == KERNEL and _is_short(each, threads)
     }
     dispatches = [each for each in walk(module) if each.name == "flow.dispatch" and _callee(each) in kernels]
-    kept = {_callee(each) for each in dispatches if all(map(is_constant_operand, each.operands))}
+    kept = kernels_of_constants(module)
     blocks: dict[ir.Block, list[ir.Operation]] = {}
     for each in dispatches:
         blocks.setdefault(each.block, []).append(each)

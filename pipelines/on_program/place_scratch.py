@@ -11,7 +11,7 @@ from iree.winograd.dialect.bindings import arith, ir, memref
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_constant_operand
+from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
@@ -63,8 +63,8 @@ class PlaceScratch:
         %y:2 = flow.dispatch @k::@k[%n](%x, %n)
           : (tensor<?xf32>{%n}, index) -> (tensor<?xf32>{%n}, tensor<131136xi8>)
 
-    Kernels with less than 16 KiB of it stay as they are, as do those that IREE evaluates once, since they
-    read constants only.
+    Kernels with less than 16 KiB of it stay as they are, as do those that IREE may evaluate once, since all
+    that they read comes of constants.
     """
 
     threads: int = same_option(WinogradOptions, "threads", default=1)
@@ -79,10 +79,11 @@ class PlaceScratch:
             if each.name == "flow.dispatch":
                 for kernel in called_kernels(each):
                     calls.setdefault(kernel, []).append(each)
+        evaluated = kernels_of_constants(module)
         kernels = [
             _Kernel(each, tuple(_scratch(each)), calls.get(symbol_name(each), []))
             for each in operations
-            if each.name == KERNEL
+            if each.name == KERNEL and symbol_name(each) not in evaluated
         ]
         rewrite_each(
             "kernel",
@@ -101,11 +102,7 @@ class _Kernel:
 
     @property
     def is_to_change(self) -> bool:
-        return (
-            self.bytes >= LEAST_BYTES
-            and all(len(called_kernels(call)) == 1 for call in self.calls)
-            and not any(all(map(is_constant_operand, call.operands)) for call in self.calls)
-        )
+        return self.bytes >= LEAST_BYTES and all(len(called_kernels(call)) == 1 for call in self.calls)
 
     @cached_property
     def sizes(self) -> Sequence[int]:
