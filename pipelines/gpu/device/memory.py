@@ -6,7 +6,7 @@ array is bound as one of quads where its rows are whole quads, and else as one o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 
@@ -212,16 +212,29 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             assert stride == 1
             return self.load(offset, QUAD, valid)
+        return self._load_scalars(offset, map(Index, range(QUAD)), count, valid, stride, is_within=is_within)
+
+    def _load_scalars(
+        self,
+        offset: Index,
+        lanes: Iterable[Index],
+        count: Index,
+        valid: Condition,
+        stride: IndexLike,
+        *,
+        is_within: bool,
+    ) -> ir.Value:
+        """Such lanes of the quad that `load_first` says, of an array that isn't by quads."""
         distance = self.stride(-1) * stride
         zero = zero_scalar(self.computed)
         elements = []
-        for i in range(QUAD):
-            is_counted = Index(i).less_than(count)
+        for number in lanes:
+            is_counted = number.less_than(count)
             if is_counted.known is False:
                 elements.append(zero)
                 continue
             exists = valid & is_counted
-            place = offset + i * distance
+            place = offset + number * distance
             if not (is_within and is_counted.known):
                 place = place.minimum(self.size - 1)
             scalar = self.load_scalar(place)
@@ -275,13 +288,7 @@ class HalfQuads(GlobalBuffer):
         is_within: bool = False,
     ) -> ir.Value:
         if self.pairs is None:
-            zero = zero_scalar(self.computed)
-            elements = []
-            for number, place in enumerate(self._places(offset, stride)):
-                exists = valid & self._lane(number).less_than(count)
-                scalar = self.load_scalar(place.minimum(self.size - 1))
-                elements.append(scalar if exists.known else arith.select(exists.value, scalar, zero))
-            return quad_of(elements)
+            return self._load_scalars(offset, self._lanes(), count, valid, stride, is_within=is_within)
         loaded = memref.load(self.pairs, [(offset // PAIR + self.half).value])
         return quad_or_zero(valid, self.number.widened(loaded))
 
@@ -292,18 +299,14 @@ class HalfQuads(GlobalBuffer):
             pairs, place = self.pairs, offset // PAIR + self.half
             when(valid, lambda: memref.store(narrowed, pairs, [place.value]))
             return
-        for number, place in enumerate(self._places(offset, 1)):
-            exists = valid & self._lane(number).less_than(count)
+        for number, of_quad in enumerate(self._lanes()):
+            exists, place = valid & of_quad.less_than(count), offset + of_quad * self.stride(-1)
             scalar = lane(narrowed, number)
             when(exists, lambda scalar=scalar, place=place: memref.store(scalar, self.memref, [place.value]))  # type: ignore[misc]
 
-    def _lane(self, number: int) -> Index:
-        """Of a quad, that of an element of its half."""
-        return self.half * PAIR + number
-
-    def _places(self, offset: Index, stride: IndexLike) -> list[Index]:
-        distance = self.stride(-1) * stride
-        return [offset + self._lane(number) * distance for number in range(PAIR)]
+    def _lanes(self) -> list[Index]:
+        """Of a quad, those of its half."""
+        return [self.half * PAIR + number for number in range(PAIR)]
 
 
 @dataclass(frozen=True)
