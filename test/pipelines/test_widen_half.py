@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import iree.winograd
 import numpy as np
 import pytest
@@ -127,6 +129,24 @@ def test_an_autocast_program(type_: torch.dtype) -> None:
     torch.manual_seed(0)
     model, image = Autocast().eval(), torch.randn(1, 8, 12, 12)
     expect_as_accurate_as_torch(model, model.layers, image, type_)
+
+
+@pytest.mark.parametrize("type_", [TYPES[0], *wide(TYPES[1:])], ids=str)
+def test_images_of_any_size(type_: torch.dtype) -> None:
+    """Sizes are expected of convolutions that are in f32: those of half precision would be left to IREE."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 3, 2, 1), torch.nn.ReLU()).to(type_)
+    dimensions = {2: torch.export.Dim("height", min=3), 3: torch.export.Dim("width", min=3)}
+    example = torch.zeros(1, 8, 12, 12, dtype=type_)
+    exported = torch.export.export(model, (example,), dynamic_shapes=(dimensions,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", iree.winograd.LeftWarning)
+        compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, strict=True)
+    program = iree.winograd.load(compiled, threads=1)
+    for size in [(3, 5), (12, 12), (9, 31)]:
+        image = torch.randn(1, 8, *size).to(type_)
+        result = torch.as_tensor(program(image)).double().numpy()
+        expect_rounded_once([result], in_double(model, [image]), type_, SUM_ERRORS["cpu"])
 
 
 @pytest.mark.parametrize(
