@@ -21,13 +21,13 @@ def named(name: str) -> Iterator[None]:
 
 
 @contextmanager
-def loop(upper: IndexLike, step: int = 1, name: str = "i") -> Iterator[Index]:
+def loop(upper: IndexLike, step: IndexLike = 1, name: str = "i") -> Iterator[Index]:
     """`for i in range(0, upper, step)`; a loop of one known iteration is only its body."""
-    upper = Index.of(upper)
-    if upper.known is not None and 0 < upper.known <= step:
+    upper, step = Index.of(upper), Index.of(step)
+    if upper.known is not None and step.known is not None and 0 < upper.known <= step.known:
         yield Index(0)
         return
-    bounds = Index(0).value, upper.value, Index(step).value
+    bounds = Index(0).value, upper.value, step.value
     with named(name):
         for_op = scf.ForOp(*bounds)
     with ir.InsertionPoint(for_op.body):

@@ -24,13 +24,13 @@ from iree.winograd.pipelines.cpu.schedules.tiled import (
     split_columns,
 )
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16, PARTS
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
-from .output_blocks import OutputBlock
 from .staged_rows import MergedRow, RoundedRow
 from .tiled import PlacedBlock, StagedRow, TiledInput, TiledKernel
+from .tiled_outputs import TiledOutputs
 
 Bf16Schedule = TypeVar("Bf16Schedule", bound=Bf16TileSchedule)
 
@@ -102,7 +102,7 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
             of_step = step * (self._register_blocks * lines * floats)
             filters.prefetch(place + of_step + line * floats, to_l2=True)
 
-    def _rows(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
+    def _rows(self, image: Buffer, outputs: TiledOutputs) -> TiledInput:
         """The input of a workgroup, where it is or a copy of it."""
         if self._reads_in_place(image):
             return self._in_place(image, outputs)
@@ -118,19 +118,19 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         """Whether channels can be read where they are: they fill tiles."""
         return self.shape.input_channels % TILE_CHANNELS == 0
 
-    def _in_place(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
+    def _in_place(self, image: Buffer, outputs: TiledOutputs) -> TiledInput:
         """The input where it is: distances are those of what `_multiply` takes for the next element."""
         shape = self.shape
         column = input_step(shape, -1) * image.known_stride(-2)
-        row, position = 0, [outputs.first_pixel * shape.strides[-1]]
+        row, position = Index(0), [outputs.block.first_pixel * shape.strides[-1]]
         if shape.spatial_rank > 1:
-            row = input_step(shape, -2) * image.known_stride(-3)
-            position = [outputs.first_row * shape.strides[-2], *position]
+            row = Index.of(image.stride(-3)) * input_step(shape, -2)
+            position = [outputs.block.first_row * shape.strides[-2], *position]
         outer = [Index(0)] * (shape.spatial_rank - len(position))
         first = image.offset([outputs.number, *outer, *position, 0])
         return _tiled(address_of(image) + first * BF16.bytes, row, column, TILE_CHANNELS)
 
-    def _stage(self, image: Buffer, outputs: OutputBlock) -> TiledInput:
+    def _stage(self, image: Buffer, outputs: TiledOutputs) -> TiledInput:
         """A copy of the input of a workgroup: rows x chunks of channels x parts x columns x 32 channels, or,
         where taps are merged, rows x parts x elements of a row, side by side. Rows that are joined lie behind
         each other: chunks x parts x rows x columns x 32 channels."""
@@ -143,7 +143,7 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         outer = (*chunks, rows) if joins_rows else (rows, *chunks)
         extents: tuple[int, ...] = (*outer, columns, TILE_CHANNELS)
         if self._merged > 1:
-            extents = (rows, parts, self.schedule.merged_row(shape))
+            extents = (rows, parts, self.schedule.merged_row(shape, self.schedule.pixel_block))
         memory = ScratchMemory.of(extents, BF16.type, "staged_input")
         # What is bf16 is copied bit by bit.
         numbers = {} if parts == 1 and image.number.name == BF16.name else self.target.numbers
@@ -154,8 +154,10 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
 
         def staged_row(number: Index) -> StagedRow:
             if self._merged > 1:
-                return MergedRow(shape, image, staged, number)
-            return RoundedRow(shape, image, staged, number, joins_rows)
+                elements = self.schedule.merged_row(shape, outputs.pixels)
+                return MergedRow(shape, image, staged, number, elements)
+            columns = split_columns(shape, outputs.pixels)
+            return RoundedRow(shape, image, staged, number, columns, joins_rows)
 
         self._stage_rows(image, outputs, staged_row)
         strides = [staged[0].known_stride(dimension) for dimension in range(len(extents) - 1)]
@@ -166,9 +168,9 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         return _tiled(memory.address, row, column, chunk, part)
 
 
-def _tiled(address: Index, row: int, column: int, chunk: int, part: int = 0) -> TiledInput:
+def _tiled(address: Index, row: IndexLike, column: int, chunk: int, part: int = 0) -> TiledInput:
     """Input of bf16, of distances in elements."""
-    return TiledInput(address, *(each * BF16.bytes for each in (row, column, chunk, part)))
+    return TiledInput(address, row * BF16.bytes, *(each * BF16.bytes for each in (column, chunk, part)))
 
 
 def address_of(buffer: Buffer) -> Index:

@@ -45,9 +45,8 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
 
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
+        outputs = self._outputs(work)
         image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
-        with named("first_output"):
-            outputs = self._outputs(work.workgroup[0])
         rows = self._rows(image, outputs)
         store = RegisterBlockStore.of(
             output,
@@ -59,11 +58,11 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
 
         def compute(placed: PlacedBlock) -> None:
             sums = self._sums(rows, filters, placed)
-            position = self._position(outputs, placed.row, placed.pixel)
+            position = outputs.position(placed.row, placed.pixel)
             channel = self.blocks.first(placed.channel_block)
             store.emit(sums, outputs.number, position, channel, placed.pixel)
 
-        self._emit_passes(work.workgroup, lambda channel_block: None, compute)
+        self._emit_passes(work.workgroup, outputs, lambda channel_block: None, compute)
 
     def _sums(self, rows: TiledInput, filters: Buffer, placed: PlacedBlock) -> list[ir.Value]:
         """Emits the sums of a register block: pixel by pixel, vectors of neighbouring output channels."""

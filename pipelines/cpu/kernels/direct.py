@@ -74,7 +74,7 @@ class DirectKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
-        blocks = OutputBlocks(self._sized(sizes), self.schedule)
+        blocks = OutputBlocks(self.sized(sizes), self.schedule)
         return sizes.batch * (blocks.of_rows * blocks.of_pixels), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
@@ -99,7 +99,7 @@ class DirectKernel:
         `image` is N x H... x C, or N x C x H... where `interleaves_channels`, `filters` is
         `packed_filter_shape`, `output` is N x OH... x K, or N x K x OH....
         """
-        schedule, sized = self.schedule, self._sized(work.sizes)
+        schedule, sized = self.schedule, self.sized(work.sizes)
         image, output, epilogue = self.in_lines(image, output, epilogue, sized)
         blocks = OutputBlocks(sized, schedule)
         with named("first_output"):
@@ -249,7 +249,7 @@ class DirectKernel:
         spatial = tuple(size if size.known is None else size.known for size in sizes)
         return replace(buffer, extents=(*buffer.extents[:position], *spatial, *rest))
 
-    def _sized(self, sizes: Sizes) -> SizedShape:
+    def sized(self, sizes: Sizes) -> SizedShape:
         """The shape with the sizes that the kernel is told, which are those of images before `in_lines`."""
         if not self.shape.unknown_sizes or not self.shape.is_of_single_pixels:
             return SizedShape.of(self.shape, sizes)

@@ -9,7 +9,7 @@ from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedB
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TileBlock, permitted
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import named, when
+from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Work
@@ -38,18 +38,16 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
 
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
-        schedule = self.schedule
-        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
-        with named("first_output"):
-            outputs = self._outputs(work.workgroup[0])
+        outputs = self._outputs(work)
+        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue, outputs.sized)
         rows = self._rows(image, outputs)
         results = self._block_outputs(outputs, output, epilogue)
-        emulated = EmulatedBlock(schedule.block, results.sums.buffer, self.target.fused_multiply_add)
+        emulated = EmulatedBlock(outputs.tiles, results.sums.buffer, self.target.fused_multiply_add)
 
         def multiply_by(block: TileBlock) -> Callable[[], None]:
             return lambda: self._emit_by(block, work.workgroup, rows, filters, results)
 
-        when(permitted(), multiply_by(schedule.block), multiply_by(emulated))
+        when(permitted(), multiply_by(outputs.tiles), multiply_by(emulated))
 
     def _emit_by(
         self,
@@ -72,13 +70,13 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
                 self._fetch_filters(filters, placed, tile_step)
 
             panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
-            self._multiply(block, rows, address_of(filters) + panel, placed, meanwhile)
+            self._multiply(block, rows, address_of(filters) + panel, results.outputs, placed, meanwhile)
             block.store(results.sums.address)
             fetches_next = block.works_beside and not fetches_meanwhile
             self._finish(block, results, placed, fetches_next=fetches_next)
 
         block.configure()
-        self._emit_passes(workgroup, lambda channel_block: None, compute)
+        self._emit_passes(workgroup, results.outputs, lambda channel_block: None, compute)
         block.release()
 
     @property

@@ -21,14 +21,14 @@ from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.tiled import input_step, split_columns, split_rows
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
-from iree.winograd.pipelines.emission.control_flow import loop, named, when
+from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask, splat
 from iree.winograd.pipelines.emission.work import Work
 
-from .output_blocks import OutputBlock
 from .tiled import PlacedBlock, TiledInput, TiledKernel
+from .tiled_outputs import TiledOutputs
 
 
 @dataclass(frozen=True)
@@ -53,31 +53,30 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
 
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
-        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
         when(
             permitted(),
-            lambda: self._emit_on_unit(work.workgroup, image, filters, output, epilogue),
+            lambda: self._emit_on_unit(work, image, filters, output, epilogue),
             lambda: self.without_unit.emit(work, image, filters, output, epilogue),
         )
 
     def _emit_on_unit(
         self,
-        workgroup: tuple[Index, ...],
+        work: Work,
         image: Buffer,
         filters: Buffer,
         output: Buffer,
         epilogue: VectorEpilogue,
     ) -> None:
-        schedule = self.schedule
-        block = schedule.block
+        schedule, outputs = self.schedule, self._outputs(work)
+        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue, outputs.sized)
+        block = outputs.tiles
         block.configure()
-        with named("first_output"):
-            outputs = self._outputs(workgroup[0])
         inputs = self._input_memory()
         if self._splits_meanwhile:
-            self._split_pixels(image, inputs.buffer, outputs, Index(0), Index(0), self._block_chunks)
+            self._split_pixels(image, inputs.buffer, outputs, Index(0), Index(0), self._block_chunks(outputs))
         else:
-            self._stage_rows(image, outputs, lambda row: self._split_row(image, inputs.buffer, row))
+            columns = split_columns(self.shape, outputs.pixels)
+            self._stage_rows(image, outputs, lambda row: self._split_row(image, inputs.buffer, row, columns))
         panel = ScratchMemory.of(
             (self._steps, PARTS, schedule.channel_tiles, TILE_ROWS, TILE_LANES), parts_type(), "panel"
         )
@@ -97,8 +96,8 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                 self._fetch_outputs(results, placed, tile_step)
                 if not self._splits_meanwhile:
                     return
-                following = (placed.number + 1).minimum(self._register_blocks - 1)
-                count = schedule.row_tiles * schedule.block_pixels
+                following = (placed.number + 1).minimum(outputs.register_blocks - 1)
+                count = outputs.block_pixels * schedule.row_tiles
                 when(
                     placed.channel_pass.equals(0),
                     lambda: self._split_pixels(
@@ -106,14 +105,14 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                     ),
                 )
 
-            self._multiply(block, rows, panel.address, placed, meanwhile)
+            self._multiply(block, rows, panel.address, outputs, placed, meanwhile)
             block.store(results.sums.address)
             self._finish(block, results, placed)
 
         def begin(channel_block: Index) -> None:
             self._split_filters(filters, channel_block, panel.buffer)
 
-        self._emit_passes(workgroup, begin, compute)
+        self._emit_passes(work.workgroup, outputs, begin, compute)
         block.release()
 
     def _input_memory(self) -> ScratchMemory:
@@ -126,23 +125,23 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         self,
         image: Buffer,
         parts: Buffer,
-        outputs: OutputBlock,
+        outputs: TiledOutputs,
         register_block: Index,
         first: Index,
-        count: int,
+        count: Index,
     ) -> None:
         """Splits `count` chunks of the pixels that a register block reads, of which each reads one.
 
         They are counted from `first` on, chunk after chunk of pixel after pixel.
         """
         schedule, shape = self.schedule, self.shape
-        pixels = schedule.block_pixels
-        row_start = register_block // self._blocks_of_row * schedule.row_tiles
-        pixel_start = register_block % self._blocks_of_row * pixels
-        row = row_start.minimum(schedule.row_block - schedule.row_tiles)
-        column = pixel_start.minimum(schedule.pixel_block - pixels)
+        pixels = outputs.block_pixels
+        row_start = register_block // outputs.blocks_of_row * schedule.row_tiles
+        pixel_start = register_block % outputs.blocks_of_row * pixels
+        row = row_start.minimum((outputs.rows - schedule.row_tiles).maximum(0))
+        column = pixel_start.minimum((outputs.pixels - pixels).maximum(0))
         coordinates, _ = self._input_row(outputs, row)
-        first_column = (outputs.first_pixel + column) * shape.strides[-1]
+        first_column = (outputs.block.first_pixel + column) * shape.strides[-1]
         source = image.offset([outputs.number, *coordinates, first_column, 0])
         target = parts.offset([row, 0, 0, column, 0])
         row_stride = 0 if shape.spatial_rank == 1 else shape.strides[-2] * image.stride(-3)
@@ -152,6 +151,7 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
             pixel_row, pixel_column = pixel // pixels, pixel % pixels
             if schedule.row_tiles == 1:
                 pixel_row, pixel_column = Index(0), pixel
+            pixel_row, pixel_column = outputs.moved_in(pixel_row, pixel_column)
             read = source + (pixel_row * row_stride + pixel_column * pixel_stride)
             written = target + (pixel_row * parts.stride(0) + pixel_column * TILE_LANES)
             self.split_chunk(image, read, chunk, parts, written)
@@ -169,9 +169,9 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
                 values.append(image.load_lanes(place, LaneMask.between(0, valid, TILE_LANES)))
         store_parts(split(*values), parts, target + chunk * parts.stride(1), parts.stride(2))
 
-    def _split_row(self, image: Buffer, parts: Buffer, number: Index) -> _SplitRow:
+    def _split_row(self, image: Buffer, parts: Buffer, number: Index, columns: Index) -> _SplitRow:
         """A row of the parts of the input."""
-        return _SplitRow(self, image, parts, parts.offset([number, 0, 0, 0, 0]))
+        return _SplitRow(self, image, parts, parts.offset([number, 0, 0, 0, 0]), columns)
 
     def _split_filters(self, filters: Buffer, channel_block: Index, panel: Buffer) -> None:
         """Splits the filters of a block of channels; those past the last input channel are zeros."""
@@ -226,10 +226,9 @@ class MatrixUnitKernel(TiledKernel[MatrixUnitSchedule]):
         read by a single output, all of which exist."""
         return self._taps == 1 and not self.shape.pads
 
-    @property
-    def _block_chunks(self) -> int:
+    def _block_chunks(self, outputs: TiledOutputs) -> Index:
         """Chunks of the pixels of a register block."""
-        return self._chunks * self.schedule.block.row_tiles * self.schedule.tile_pixels
+        return outputs.tile_pixels * (self._chunks * self.schedule.block.row_tiles)
 
     @property
     def _lines_ahead(self) -> int:
@@ -247,6 +246,8 @@ class _SplitRow:
     image: Buffer
     parts: Buffer
     target: Index
+    columns: Index
+    """Those of it that are read."""
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
         shape, schedule = self.kernel.shape, self.kernel.schedule
@@ -259,14 +260,10 @@ class _SplitRow:
             read = source + (begin + column) * step
             written = self.target + (begin + column) * TILE_LANES
             self.kernel.split_chunk(self.image, read, chunk, self.parts, written)
-        self._clear(end, Index(self._columns))
+        self._clear(end, self.columns)
 
     def clear(self) -> None:
-        self._clear(Index(0), Index(self._columns))
-
-    @property
-    def _columns(self) -> int:
-        return split_columns(self.kernel.shape, self.kernel.schedule.pixel_block)
+        self._clear(Index(0), self.columns)
 
     def _clear(self, begin: Index, end: Index) -> None:
         chunks = self.kernel.schedule.chunks(self.kernel.shape)

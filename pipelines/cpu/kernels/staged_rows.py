@@ -29,6 +29,8 @@ class RoundedRow:
     image: Buffer
     staged: Sequence[Buffer]
     number: Index
+    columns: Index
+    """Those of them that are read."""
     joins_rows: bool
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
@@ -37,14 +39,10 @@ class RoundedRow:
         with loop(end - begin, name="column") as number:
             column = begin + number
             self._copy_pixel(source + column * stride, column)
-        self._clear(end, Index(self._columns))
+        self._clear(end, self.columns)
 
     def clear(self) -> None:
-        self._clear(Index(0), Index(self._columns))
-
-    @property
-    def _columns(self) -> int:
-        return self.staged[0].known_extents[3]
+        self._clear(Index(0), self.columns)
 
     def _copy_pixel(self, source: Index, column: Index) -> None:
         """Copies the channels of a pixel; those past the last one are zeros."""
@@ -90,6 +88,8 @@ class MergedRow:
     image: Buffer
     staged: Sequence[Buffer]
     number: Index
+    elements: Index
+    """Those of them that are read."""
 
     def fill(self, source: Index, begin: Index, end: Index) -> None:
         for part, staged in enumerate(self.staged):
@@ -112,10 +112,10 @@ class MergedRow:
                 written = target + column * channels
                 read = source + column * stride
                 copy_elements(self.image, read, staged, written, Index(channels), TILE_LANES)
-        rest = Index(staged.known_stride(1)) - end * channels
+        rest = self.elements - end * channels
         clear_elements(staged, target + end * channels, rest, TILE_LANES)
 
     def clear(self) -> None:
         for part, staged in enumerate(self.staged):
             target = staged.offset([self.number, part, 0])
-            clear_elements(staged, target, Index(staged.known_stride(1)), TILE_LANES)
+            clear_elements(staged, target, self.elements, TILE_LANES)

@@ -19,16 +19,17 @@ from iree.winograd.pipelines.cpu.schedules.tiled import (
 )
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
-from iree.winograd.pipelines.emission.control_flow import loop, when
+from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
-from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, ceildiv
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
+from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .direct import DirectKernel
-from .output_blocks import OutputBlock
 from .store import RegisterBlockStore
+from .tiled_outputs import TiledOutputs
 
 ScheduleType = TypeVar("ScheduleType", bound=TileSchedule)
 
@@ -52,7 +53,7 @@ class PlacedBlock:
 class BlockOutputs:
     """What becomes of the sums of a workgroup's register blocks."""
 
-    outputs: OutputBlock
+    outputs: TiledOutputs
     store: RegisterBlockStore
     sums: ScratchMemory
     """(row_tiles times block_pixels) x channel_block: the unit writes them there."""
@@ -64,7 +65,7 @@ class TiledInput:
 
     address: Index
     """Of what the first output reads first."""
-    row: int
+    row: IndexLike
     column: int
     chunk: int
     """From a tile of channels to the next."""
@@ -87,7 +88,7 @@ class TiledKernel(Generic[ScheduleType]):
     """A kernel whose workgroups compute `row_block` rows of `pixel_block` outputs.
 
     Register blocks overlap rather than be cut short, and so do workgroups: what is computed twice is computed
-    alike.
+    alike. Of images of unknown sizes workgroups compute what is left, in tiles of as many rows.
     """
 
     shape: ConvolutionShape
@@ -126,67 +127,59 @@ class TiledKernel(Generic[ScheduleType]):
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate, with the unit or without it."""
-        with_unit = self._outputs(Index(number)).pixels(self.shape, self.schedule.pixel_block)
+        outputs = TiledOutputs.of(SizedShape.of(self.shape), self.schedule, Index(number))
+        with_unit = outputs.block.pixels(self.shape, self.schedule.pixel_block)
         without = self.without_unit.touched_pixels(number).written
         written = range(min(with_unit.start, without.start), max(with_unit.stop, without.stop))
         return TouchedPixels(read_pixels(self.shape, written), written)
 
-    def _outputs(self, number: Index) -> OutputBlock:
-        """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
-        schedule, shape = self.schedule, self.shape
-        pixel_blocks = ceil_div(shape.output_size[-1], schedule.pixel_block)
-        row_blocks = ceil_div(shape.output_rows, schedule.row_block)
-        image = Index(0) if shape.batch == 1 else number // (row_blocks * pixel_blocks)
-        first_row = number // pixel_blocks % row_blocks * schedule.row_block
-        first_pixel = number % pixel_blocks * schedule.pixel_block
-        return OutputBlock(
-            image,
-            first_row.minimum(shape.output_rows - schedule.row_block),
-            Index(schedule.row_block),
-            first_pixel.minimum(shape.output_size[-1] - schedule.pixel_block),
-        )
+    def _outputs(self, work: Work) -> TiledOutputs:
+        """The outputs of a workgroup."""
+        with named("first_output"):
+            return TiledOutputs.of(self.without_unit.sized(work.sizes), self.schedule, work.workgroup[0])
 
-    def _input_row(self, outputs: OutputBlock, row: Index) -> tuple[list[Index], Condition]:
+    def _input_row(self, outputs: TiledOutputs, row: Index) -> tuple[list[Index], Condition]:
         """The outer coordinates of a row that is split, and whether it is one of the image."""
         shape = self.shape
         if shape.spatial_rank == 1:
             return [], Condition(True)
         coordinate = (
-            outputs.first_row * shape.strides[-2] - shape.padding_low[-2] + row * input_step(shape, -2)
+            outputs.block.first_row * shape.strides[-2] - shape.padding_low[-2] + row * input_step(shape, -2)
         )
         outer = [Index(0)] * (shape.spatial_rank - 2)
-        return [*outer, coordinate], coordinate.within(shape.input_size[-2])
+        return [*outer, coordinate], coordinate.within(outputs.sized.input_size[-2])
 
-    def _stage_rows(self, image: Buffer, outputs: OutputBlock, staged: Callable[[Index], StagedRow]) -> None:
+    def _stage_rows(self, image: Buffer, outputs: TiledOutputs, staged: Callable[[Index], StagedRow]) -> None:
         """Copies the rows of the input that a workgroup reads to what `staged` gives by a row's number.
 
         What lies outside of the image is zeros.
         """
         shape = self.shape
-        columns = split_columns(shape, self.schedule.pixel_block)
+        columns = split_columns(shape, outputs.pixels)
         step = input_step(shape, -1)
-        first_column = outputs.first_pixel * shape.strides[-1] - shape.padding_low[-1]
+        first_column = outputs.block.first_pixel * shape.strides[-1] - shape.padding_low[-1]
         begin = ceildiv((Index(0) - first_column).maximum(0), step).minimum(columns)
-        behind = (Index(shape.input_size[-1]) - first_column).maximum(0)
+        behind = (outputs.sized.input_size[-1] - first_column).maximum(0)
         end = ceildiv(behind, step).minimum(columns).maximum(begin)
-        with loop(split_rows(shape, self.schedule.row_block), name="input_row") as number:
+        with loop(split_rows(shape, outputs.rows), name="input_row") as number:
             row = staged(number)
             coordinates, exists = self._input_row(outputs, number)
             source = image.offset([outputs.number, *coordinates, first_column, 0])
             when(exists, partial(row.fill, source, begin, end), row.clear)
 
-    def _block_outputs(self, outputs: OutputBlock, output: Buffer, epilogue: VectorEpilogue) -> BlockOutputs:
+    def _block_outputs(self, outputs: TiledOutputs, output: Buffer, epilogue: VectorEpilogue) -> BlockOutputs:
         schedule, accumulator = self.schedule, self.shape.element_types.accumulator_type
         block = (1, schedule.channel_tiles, TILE_LANES)
         store = RegisterBlockStore.of(
             output, epilogue, block, accumulator, channels=self.shape.output_channels
         )
-        extents = (schedule.row_tiles * schedule.block_pixels, schedule.channel_block)
+        extents = (schedule.block.row_tiles * outputs.tiles.tile_rows, schedule.channel_block)
         return BlockOutputs(outputs, store, ScratchMemory.of(extents, accumulator, "block_sums"))
 
     def _emit_passes(
         self,
         workgroup: tuple[Index, ...],
+        outputs: TiledOutputs,
         begin: Callable[[Index], None],
         compute: Callable[[PlacedBlock], None],
     ) -> None:
@@ -195,19 +188,19 @@ class TiledKernel(Generic[ScheduleType]):
         `begin` emits what comes before those of a block of channels, `compute` the outputs of a register
         block.
         """
-        schedule, pixels = self.schedule, self.schedule.row_pixels
+        schedule, pixels = self.schedule, outputs.row_pixels
         parts = min(schedule.channel_splits, self.blocks.count)
         with loop(self.blocks.steps(workgroup[1], parts), name="channel_block") as step:
             channel_block = self.blocks.at(workgroup[1], parts, step)
             begin(channel_block)
             with (
-                loop(schedule.row_block, schedule.block_rows, "row") as row_start,
-                loop(schedule.pixel_block, pixels, "pixel") as pixel_start,
+                loop(outputs.rows, schedule.block_rows, "row") as row_start,
+                loop(outputs.pixels, pixels, "pixel") as pixel_start,
             ):
                 # Register blocks overlap, too, rather than be cut short.
-                row = row_start.minimum(schedule.row_block - schedule.block_rows)
-                pixel = pixel_start.minimum(schedule.pixel_block - pixels)
-                number = row_start // schedule.block_rows * self._blocks_of_row + pixel_start // pixels
+                row = row_start.minimum((outputs.rows - schedule.block_rows).maximum(0))
+                pixel = pixel_start.minimum((outputs.pixels - pixels).maximum(0))
+                number = row_start // schedule.block_rows * outputs.blocks_of_row + pixel_start // pixels
                 compute(PlacedBlock(step, channel_block, row, pixel, number))
 
     def _multiply(
@@ -215,6 +208,7 @@ class TiledKernel(Generic[ScheduleType]):
         block: TileBlock,
         rows: TiledInput,
         panel: Index,
+        outputs: TiledOutputs,
         placed: PlacedBlock,
         beside: Callable[[Index], None],
     ) -> None:
@@ -237,7 +231,8 @@ class TiledKernel(Generic[ScheduleType]):
 
             def row_address(part: int, tile: int, begin: Index = begin) -> Index:
                 row_tile, pixel_tile = divmod(tile, schedule.pixel_tiles)
-                within = row_tile * row_step + pixel_tile * schedule.tile_pixels * pixel_step
+                within = outputs.row_of_tile(row_tile) * row_step
+                within = within + outputs.pixel_of_tile(pixel_tile) * pixel_step
                 return begin + (part * rows.part + within)
 
             def filter_address(part: int, tile: int, tiles: Index = tiles) -> Index:
@@ -246,11 +241,11 @@ class TiledKernel(Generic[ScheduleType]):
             block.add(row_address, pixel_step, filter_address, schedule.part_products)
             beside(step)
 
-    def _row_step(self, rows: TiledInput) -> int:
+    def _row_step(self, rows: TiledInput) -> IndexLike:
         """From what an output reads first to what the one in the next row does, in bytes."""
         if self.shape.spatial_rank == 1:
             return rows.row
-        return self.shape.strides[-2] // input_step(self.shape, -2) * rows.row
+        return rows.row * (self.shape.strides[-2] // input_step(self.shape, -2))
 
     def _pixel_step(self, rows: TiledInput) -> int:
         """The same of the next output in a row."""
@@ -263,7 +258,7 @@ class TiledKernel(Generic[ScheduleType]):
     def _tap_distance(self, rows: TiledInput, tap: Index) -> Index:
         """From what the first tap reads to what this one does, in bytes."""
         shape, row_taps = self.shape, self.schedule.row_taps(self.shape)
-        row_dilation = rows.row if shape.spatial_rank == 1 else shape.dilations[-2] * rows.row
+        row_dilation = rows.row if shape.spatial_rank == 1 else rows.row * shape.dilations[-2]
         return tap // row_taps * row_dilation + tap % row_taps * (shape.dilations[-1] * rows.column)
 
     def _fetch_outputs(self, results: BlockOutputs, placed: PlacedBlock, step: Index) -> None:
@@ -271,14 +266,13 @@ class TiledKernel(Generic[ScheduleType]):
 
         Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
         """
-        schedule = self.schedule
-        vectors, pixels = schedule.channel_tiles, schedule.row_pixels
-        count = schedule.block_rows * pixels * vectors
-        of_step = ceil_div(count, self._steps)
+        vectors, pixels = self.schedule.channel_tiles, results.outputs.row_pixels
+        count = pixels * (self.schedule.block_rows * vectors)
+        of_step = ceil_div(self._written_vectors, self._steps)
         for number in range(of_step):
             vector = (step * of_step + number).minimum(count - 1)
-            row, pixel = placed.row + vector // (vectors * pixels), placed.pixel + vector // vectors % pixels
-            position = self._position(results.outputs, row, pixel)
+            row, pixel = placed.row + vector // (pixels * vectors), placed.pixel + vector // vectors % pixels
+            position = results.outputs.position(row, pixel)
             first = self.blocks.first(placed.channel_block)
             results.store.prefetch(results.outputs.number, position, first, vector % vectors)
 
@@ -289,16 +283,16 @@ class TiledKernel(Generic[ScheduleType]):
 
         With `fetches_next` what the next one of the row writes is fetched meanwhile.
         """
-        schedule = self.schedule
-        pixels = min(schedule.tile_pixels, schedule.row_pixels)
+        outputs = results.outputs
+        pixels = outputs.tile_pixels.minimum(outputs.row_pixels)
         with (
-            loop(schedule.block_rows, name="finished_row") as row,
-            loop(schedule.row_pixels, pixels, "finished_tile") as tile,
+            loop(outputs.rows.minimum(self.schedule.block_rows), name="finished_row") as row,
+            loop(outputs.row_pixels, pixels, "finished_tile") as tile,
         ):
             with loop(pixels, name="finished_pixel") as pixel:
                 if fetches_next:
                     self._fetch_next(results, placed, row, tile + pixel)
-                self._finish_pixel(results, placed, row, tile + pixel)
+                self._finish_pixel(results, placed, row, tile, pixel)
             if results.store.epilogue.calls_functions:
                 block.stay_awake()
 
@@ -307,33 +301,31 @@ class TiledKernel(Generic[ScheduleType]):
 
         It is as far away as a register block takes.
         """
-        schedule = self.schedule
-        following = (placed.pixel + schedule.row_pixels).minimum(schedule.pixel_block - schedule.row_pixels)
-        position = self._position(results.outputs, placed.row + row, following + pixel)
+        schedule, outputs = self.schedule, results.outputs
+        last = (outputs.pixels - outputs.row_pixels).maximum(0)
+        following = (placed.pixel + outputs.row_pixels).minimum(last)
+        position = outputs.position(placed.row + row, following + pixel)
         first = self.blocks.first(placed.channel_block)
         vectors_of_line = CACHE_LINE_BYTES // (results.store.output.number.bytes * TILE_LANES)
         for vector in range(0, schedule.channel_tiles, vectors_of_line):
             results.store.prefetch(results.outputs.number, position, first, Index(vector))
 
-    def _finish_pixel(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
-        """Makes outputs of the sums of a pixel, by its place in the register block."""
+    def _finish_pixel(
+        self, results: BlockOutputs, placed: PlacedBlock, row: Index, tile: Index, pixel: Index
+    ) -> None:
+        """Makes outputs of the sums of a pixel of a row's tile, which begins at the sums of pixel `tile`."""
         outputs, sums = results.outputs, results.sums.buffer
-        row_sums = self.schedule.block_pixels
+        row_sums = outputs.block_pixels
         if self.schedule.joins_rows:
-            row_sums = split_columns(self.shape, self.schedule.pixel_block)
+            row_sums = Index(split_columns(self.shape, self.schedule.pixel_block))
         values = [
-            sums.load(sums.offset([row * row_sums + pixel, v * TILE_LANES]), TILE_LANES)
+            sums.load(sums.offset([row * row_sums + (tile + pixel), v * TILE_LANES]), TILE_LANES)
             for v in range(self.schedule.channel_tiles)
         ]
-        position = self._position(outputs, placed.row + row, placed.pixel + pixel)
+        column = placed.pixel + (outputs.first_of_tile(tile) + pixel)
+        position = outputs.position(placed.row + row, column)
         first = self.blocks.first(placed.channel_block)
-        results.store.emit(values, outputs.number, position, first, placed.pixel + pixel)
-
-    def _position(self, outputs: OutputBlock, row: Index, pixel: Index) -> tuple[Index, ...]:
-        """Of an output of the workgroup in its image."""
-        outer = (Index(0),) * (self.shape.spatial_rank - 2)
-        position = (*outer, outputs.first_row + row, outputs.first_pixel + pixel)
-        return position[-self.shape.spatial_rank :]
+        results.store.emit(values, outputs.number, position, first, column)
 
     @property
     def _taps(self) -> int:
@@ -348,10 +340,13 @@ class TiledKernel(Generic[ScheduleType]):
         return self.schedule.reduction_tiles(self.shape)
 
     @property
-    def _blocks_of_row(self) -> int:
-        return ceil_div(self.schedule.pixel_block, self.schedule.row_pixels)
+    def _register_blocks(self) -> int:
+        """Of a workgroup, for one block of channels, if images have the sizes that are expected."""
+        schedule = self.schedule
+        rows = ceil_div(schedule.row_block, schedule.block_rows)
+        return rows * ceil_div(schedule.pixel_block, schedule.row_pixels)
 
     @property
-    def _register_blocks(self) -> int:
-        """Of a workgroup, for one block of channels."""
-        return ceil_div(self.schedule.row_block, self.schedule.block_rows) * self._blocks_of_row
+    def _written_vectors(self) -> int:
+        """Of such a register block."""
+        return self.schedule.block_rows * self.schedule.row_pixels * self.schedule.channel_tiles

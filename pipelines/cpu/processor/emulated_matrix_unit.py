@@ -39,7 +39,7 @@ class EmulatedBlock:
 
     def clear(self) -> None:
         """Emits the zeroing of the sums."""
-        vectors = self.block.row_tiles * self.block.tile_rows * self.block.channel_tiles
+        vectors = self.block.rows * (self.block.row_tiles * self.block.channel_tiles)
         with loop(vectors, name="cleared") as number:
             self.sums.store(splat(0.0, TILE_LANES, self.sums.computed), number * TILE_LANES)
 
@@ -59,9 +59,9 @@ class EmulatedBlock:
         channel_tiles = self.block.channel_tiles
         for tile in range(self.block.row_tiles):
             rows = row_address(tile)
-            with loop(self.block.tile_rows, name="tile_row") as row:
+            with loop(self.block.rows, name="tile_row") as row:
                 address = rows + row * row_distance
-                first = (row + tile * self.block.tile_rows) * (channel_tiles * TILE_LANES)
+                first = (row + self.block.rows * tile) * (channel_tiles * TILE_LANES)
 
                 def add_pair(pair: Index, sums: list[ir.Value], address: Index = address) -> list[ir.Value]:
                     return self._add_pair(sums, pair, address, filters)

@@ -17,7 +17,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.intrinsic import call_intrinsic
-from iree.winograd.pipelines.emission.vectors import vector_type
+from iree.winograd.pipelines.emission.vectors import broadcast, vector_type
 
 from .x86 import X86_64
 
@@ -41,6 +41,8 @@ ROUNDED_PRODUCTS = ((0, 0),)
 F16_PRODUCTS = ((1, 0), (0, 0), (0, 1))
 """The same of numbers of f16, which two parts hold exactly."""
 
+_ROWS_WORD = 12
+"""The first of the two words of the shapes of tiles that have their rows."""
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Linux's system call, its code ARCH_REQ_XCOMP_PERM, and the number of the tile registers' state."""
 
@@ -92,6 +94,13 @@ class MatrixBlock:
     tile_rows: int
     row_tiles: int
     channel_tiles: int
+    told_rows: Index | None = None
+    """The rows of a tile where they are known only at run time, `tile_rows` at most."""
+
+    @property
+    def rows(self) -> Index:
+        """Those that a tile has."""
+        return Index(self.tile_rows) if self.told_rows is None else self.told_rows
 
     @property
     def works_beside(self) -> bool:
@@ -110,17 +119,25 @@ class MatrixBlock:
 
     def configure(self) -> None:
         """Emits what gives registers their shapes, before any other of these operations."""
-        rows = [self.tile_rows] * (self.row_tiles * self.channel_tiles + self._row_registers)
-        rows += [TILE_ROWS] * self.channel_tiles
+        of_rows = self.row_tiles * self.channel_tiles + self._row_registers
+        rows = [self.tile_rows] * of_rows + [TILE_ROWS] * self.channel_tiles
         rows += [0] * (TILE_REGISTERS - len(rows))
         row_bytes = [ROW_BYTES if count else 0 for count in rows]
         words = [1, 0, 0, 0, *(low | high << 16 for low, high in _pairs(row_bytes)), 0, 0, 0, 0]
-        words += [int.from_bytes(bytes(rows[i : i + 4]), "little") for i in (0, 4)] + [0, 0]
+        words += [_word(rows[:4]), _word(rows[4:]), 0, 0]
         integer = _integer()
         memory = ScratchMemory.of((len(words),), integer, "tile_shapes")
         values = [ir.IntegerAttr.get(integer, word) for word in words]
         type_ = vector_type(len(words), integer)
         memory.buffer.store(arith.constant(type_, ir.DenseElementsAttr.get(values, type_)), 0)
+        if self.told_rows is not None:
+            # As many rows are in place of those of the tiles that are no filters.
+            told = [int(register < of_rows) for register in range(TILE_REGISTERS)]
+            for place, first in ((_ROWS_WORD, 0), (_ROWS_WORD + 1, TILE_REGISTERS // 2)):
+                whole, each = rows[first : first + 4], told[first : first + 4]
+                others = _word([count * (1 - is_told) for count, is_told in zip(whole, each, strict=True)])
+                word = self.told_rows * _word(each) + others
+                memory.buffer.store(broadcast(arith.index_cast(integer, word.value), 1), place)
         _call("llvm.x86.ldtilecfg", pointer(memory.address))
 
     def release(self) -> None:
@@ -164,7 +181,7 @@ class MatrixBlock:
         row_bytes = self.channel_tiles * ROW_BYTES
         for tile in range(self.row_tiles):
             for channel_tile in range(self.channel_tiles):
-                place = address + (tile * self.tile_rows * row_bytes + channel_tile * ROW_BYTES)
+                place = address + (self.rows * (tile * row_bytes) + channel_tile * ROW_BYTES)
                 register = _register(tile * self.channel_tiles + channel_tile)
                 _call("llvm.x86.tilestored64", register, pointer(place), _long(row_bytes))
 
@@ -233,6 +250,11 @@ def store_parts(parts: Sequence[ir.Value], memory: Buffer, offset: Index, distan
     """Writes what `split` gives, each part `distance` pairs after the one before."""
     for number, part in enumerate(parts):
         memory.store(part, offset + number * distance)
+
+
+def _word(values: Sequence[int]) -> int:
+    """Four bytes as a word of memory."""
+    return int.from_bytes(bytes(values), "little")
 
 
 def _pairs(values: Sequence[int]) -> list[tuple[int, int]]:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache
 from math import prod
+from typing import TypeVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.problems.schedule import RunningSumSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+Extent = TypeVar("Extent", int, Index)
+"""A number while a kernel is chosen, what may be known only at run time while it is built."""
 CACHE_SET_PERIOD = 2048
 """Bytes apart, or a multiple, at which the elements of a register block share one or two sets of L1."""
 MOST_READ = 0.75
@@ -255,7 +259,7 @@ def column_padding(shape: ConvolutionShape) -> int:
     return ROW_PADDING if shape.decomposition.kernel_size[-1] == 1 else 0
 
 
-def input_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+def input_columns(shape: ConvolutionShape, pixel_block: Extent) -> Extent:
     """Elements of the input's last spatial dimension that a row of `pixel_block` outputs spans."""
     decomposition = shape.decomposition
     last_tap = (decomposition.kernel_size[-1] - 1) * decomposition.dilation[-1]

@@ -68,10 +68,7 @@ def matrix_unit_misfit(
 ) -> Reason | None:
     """The same of the direct kernel on a matrix unit."""
     return (
-        types_misfit(shape)
-        or _sizes_misfit(shape)
-        or _matrix_unit_misfit(schedule, target)
-        or _tiles_misfit(schedule, shape, target)
+        types_misfit(shape) or _matrix_unit_misfit(schedule, target) or _tiles_misfit(schedule, shape, target)
     )
 
 
@@ -92,6 +89,7 @@ def bf16_vectors_misfit(
     """The same of the one on vectors of pairs."""
     return (
         _packed_misfit(shape, target)
+        or _sizes_misfit(shape)
         or _vectors_misfit(schedule, target)
         or _tiles_misfit(schedule, shape, target)
     )
@@ -180,7 +178,7 @@ def _packed_misfit(shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """Why a kernel doesn't multiply pairs of bf16, whatever its schedule."""
     if shape.runtime_filter:
         return "filters of bf16 are packed beforehand"
-    return _stored_types_misfit(shape, target) or _sizes_misfit(shape)
+    return _stored_types_misfit(shape, target)
 
 
 def _tiles_misfit(schedule: TileSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
@@ -319,7 +317,8 @@ def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target
     """The same of the blocks of a convolution that is `in_lines`."""
     outer = max(0, shape.spatial_rank - 2)
     sizes = (*shape.output_size[:outer], *shape.kernel_size[:outer])
-    if any(size > 1 for size in sizes) or any(shape.padding_low[:outer]):
+    are_open = any(dimension in shape.unknown_sizes for dimension in range(outer))
+    if are_open or any(size > 1 for size in sizes) or any(shape.padding_low[:outer]):
         return "the kernel takes images of two dimensions"
     if schedule.joins_rows and (reason := _joined_rows_misfit(schedule, shape)):
         return reason

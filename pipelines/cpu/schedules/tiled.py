@@ -21,7 +21,7 @@ from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .direct import DirectSchedule, input_columns
+from .direct import DirectSchedule, Extent, input_columns
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Bf16TileSchedule(TileSchedule, ABC):
         columns = split_columns(shape, self.pixel_block)
         row = columns * split_chunks(shape) * ROW_BYTES
         if merged_taps(shape) > 1:
-            row = self.merged_row(shape) * BF16.bytes
+            row = self.merged_row(shape, self.pixel_block) * BF16.bytes
         return self.staged_rows(shape) * self.parts * row + self._finishing_bytes()
 
     def staged_rows(self, shape: ConvolutionShape) -> int:
@@ -174,9 +174,10 @@ class Bf16TileSchedule(TileSchedule, ABC):
         beyond = self.block_pixels - self.joined_pixels(shape) if self.joins_rows else 0
         return split_rows(shape, self.row_block) + ceil_div(beyond, split_columns(shape, self.pixel_block))
 
-    def merged_row(self, shape: ConvolutionShape) -> int:
-        """Elements of a row of the input of merged taps, those that fill the last tile included."""
-        columns = split_columns(shape, self.pixel_block)
+    def merged_row(self, shape: ConvolutionShape, pixel_block: Extent) -> Extent:
+        """Elements of a row of the input of merged taps that so many outputs read, those that fill the last
+        tile included."""
+        columns = split_columns(shape, pixel_block)
         return columns * shape.input_channels + self.chunks(shape) * TILE_CHANNELS
 
 
@@ -201,15 +202,15 @@ def input_step(shape: ConvolutionShape, dimension: int) -> int:
     return shape.decomposition.step[dimension] if shape.kernel_size[dimension] == 1 else 1
 
 
-def split_rows(shape: ConvolutionShape, row_block: int) -> int:
+def split_rows(shape: ConvolutionShape, row_block: Extent) -> Extent:
     """Rows of the input that so many rows of outputs read."""
     if len(shape.kernel_size) == 1:
-        return 1
+        return row_block
     decomposition = shape.decomposition
     last_tap = (shape.kernel_size[-2] - 1) * decomposition.dilation[-2]
     return ((row_block - 1) * decomposition.step[-2] + last_tap) // input_step(shape, -2) + 1
 
 
-def split_columns(shape: ConvolutionShape, pixel_block: int) -> int:
+def split_columns(shape: ConvolutionShape, pixel_block: Extent) -> Extent:
     """Elements of the input's last dimension that so many outputs of a row read."""
     return (input_columns(shape, pixel_block) - 1) // input_step(shape, -1) + 1

@@ -109,6 +109,39 @@ def test_f16_agrees_with_float64(first: int) -> None:
     check_together([of_f16(program) for program in PROGRAMS[first::2]], FLAGS)
 
 
+OPEN_PROGRAMS = [
+    direct((14, 14), 64, 72, (14, 2, 1, 2, 1, 196), dynamic_size=True),
+    direct((9, 9), 40, 33, (14, 2, 1, 1, 1, 81), dynamic_size=True, dynamic_batch=True),
+    direct((13, 17), 35, 40, (9, 1, 2, 2, 4, 17), 3, dynamic_size=True, activation="swish"),
+    direct(
+        (23, 20), 3, 40, (10, 1, 1, 2, 4, 10), 7, strides=(2, 2), low=(3, 3), high=(2, 2), dynamic_size=True
+    ),
+    direct((16, 16), 32, 16, (4, 2, 1, 1, 3, 8), 1, strides=(2, 2), dynamic_size=True),
+    direct(
+        (14, 14),
+        33,
+        32,
+        (10, 1, 3, 1, 10, 10),
+        3,
+        dilations=(2, 2),
+        low=(1, 1),
+        high=(1, 1),
+        dynamic_size=True,
+    ),
+    direct((40,), 24, 20, (10, 2, 1, 1, 1, 20), 3, strides=(2,), dynamic_size=True),
+]
+OPEN_SIZES = [(1, 1), (2, 3), (3, 40), (40, 3), (14, 14), (13, 31), (37, 41)]
+
+
+@pytest.mark.parametrize("program", OPEN_PROGRAMS, ids=str)
+def test_images_may_have_any_size(program: RoundedProgram) -> None:
+    """Fewer outputs than a tile has rows, and than rows of a register block, among others."""
+    sizes = [size[-program.rank :] for size in OPEN_SIZES]
+    allowed = [size for size in sizes if min(replace(program, size=size).output_size) > 0]
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    program.check_sizes(allowed, batches, threads=1, flags=FLAGS)
+
+
 def chain(image: torch.Tensor, filters: list[torch.Tensor], stride: int) -> torch.Tensor:
     """Convolutions whose results are rounded: the first image is an argument, others lie between kernels."""
     for weights in filters:
