@@ -17,14 +17,15 @@ import numpy as np
 import operations as o
 import pytest
 from bounded import FUNCTIONS, Bounded
-from campaign import STOCK_KINDS, may_compile_for_ever
+from campaign import EXAMPLES_PER_ROUND, STOCK_KINDS, may_compile_for_ever
 from checker_process import Checker, OutOfTimeError
 from checking import WrongResultError, compare
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from guest import Guest, NoGuestError
 from host import HAS_AVX512
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
+from hypothesis import seed as hypothesis_seed
 from hypothesis import strategies as st
 from number_types import NUMBER_TYPES
 from open_size import at, named
@@ -53,6 +54,7 @@ from wide import sampled, wide
 PREDICTED = Configuration(
     "avx512" if HAS_AVX512 else "avx2", threads=1, output_tile=None, implementation_seed=None
 )
+MANY_PROGRAMS = 100
 RUNNABLE = ["avx512", "amx", "avx2", "sse"] if HAS_AVX512 else ["avx2", "sse"]
 
 ACCUMULATION = Function(
@@ -93,6 +95,28 @@ def _softmax(dimension: int) -> Function:
             *_softmax_along(dimension, 3, shape, begins_with_infinity=False),
         ),
         (7,),
+    )
+
+
+def _resized_sums(batch: int, height: int, width: int) -> Function:
+    """Sums of columns, repeated and resized, of which a convolution reads the sums of all pixels."""
+    resized = (batch, 6, height * 3, width)
+    return Function(
+        (
+            Input((batch, 6, height, width)),
+            Reduction(0, (2,), "sum"),
+            Elementwise((0, 1), ((0, 1, 2, 3), (0, 1, 3)), (e.Argument(1),), (batch, 6, height, width)),
+            Resizing(2, resized, in_floats=False),
+            Input((6, 1)),
+            Elementwise((3, 4), ((0, 1, 2, 3), (1, None)), (e.Argument(0),), resized),
+            Reduction(5, (2, 3), "sum"),
+            Expansion(6, 1, (6, 1, 1)),
+            Constant((6, 6, 1, 1), 1000, 0.4),
+            Fill(0.0, (batch, 6, 1, 1)),
+            Convolution(7, 8, 9, ("nc01", "fc01", "nf01"), (1, 1), (1, 1), named=True),
+        ),
+        (10,),
+        other_runs=((("batch", 3), ("height", 5), ("width", 4)),),
     )
 
 
@@ -318,6 +342,11 @@ FOUND: dict[str, tuple[Program, Configuration]] = {
         Program(tuple(map(_softmax, (1, 2, 3)))),
         replace(PREDICTED, target="vulkan"),
     ),
+    # What keeps that sum a dispatch of its own kept its sizes, too, which IREE asked for behind it.
+    "sums of open sizes that are repeated and resized": (
+        Program((_resized_sums(named("batch", 1), named("height", 1), named("width", 1)),)),
+        replace(PREDICTED, target="vulkan"),
+    ),
 }
 
 
@@ -458,19 +487,42 @@ def test_random_programs(
     assert finding is None
 
 
-@settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
-@given(data=st.data())
-def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
+def _check_between(data: st.DataObject, checker: Checker, *, only_open: bool) -> None:
     """A program of one function for a GPU with what lies between convolutions."""
-    function = data.draw(functions(only_open=False, kinds=BETWEEN))
+    function = data.draw(functions(only_open=only_open, kinds=BETWEEN))
     program = Program((function,))
     assume(_is_quick(program))
     configuration = data.draw(configurations(["vulkan"], ["f32"]))
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
     assert finding is None
+
+
+@settings(
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(data=st.data())
+def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
+    _check_between(data, checker, only_open=False)
+
+
+@pytest.mark.wide
+@pytest.mark.parametrize("only_open", [False, True])
+@pytest.mark.parametrize("number", range(MANY_PROGRAMS // 2 // EXAMPLES_PER_ROUND))
+def test_many_layers_between_convolutions_on_a_gpu(number: int, only_open: bool, checker: Checker) -> None:
+    @hypothesis_seed(number)
+    @settings(
+        max_examples=EXAMPLES_PER_ROUND,
+        phases=[Phase.generate],
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def check(data: st.DataObject) -> None:
+        _check_between(data, checker, only_open=only_open)
+
+    check()
 
 
 OPEN = Function(

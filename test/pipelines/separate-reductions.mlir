@@ -117,3 +117,32 @@ func.func @kept(%m: tensor<1x512x64xf32>, %e: tensor<1x8x64x64xf32>, %i: tensor<
   } -> tensor<1x8x64x64xf32>
   return %r : tensor<1x8x64x64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// IREE finds no sizes across the barrier that are known only at run time.
+// CHECK-LABEL: func.func @open
+// CHECK-SAME: %[[W:[^:]*]]: index)
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: %[[READ:.*]] = util.optimization_barrier {winograd.computed_first} %[[SUM]] : tensor<1x?x64xf32>
+// CHECK: %[[KNOWN:.*]] = flow.tensor.tie_shape %[[READ]] : tensor<1x?x64xf32>{%[[W]]}
+// CHECK: linalg.broadcast ins(%[[KNOWN]]
+func.func @open(%m: tensor<1x512x64xf32>, %x: tensor<1x8x?x64xf32>, %w: index) -> (tensor<1x8x8x64xf32>, tensor<1x8x?x64xf32>) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x512x64xf32>) -> tensor<1x8x8x64xf32>
+  %i = tensor.empty(%w) : tensor<1x?x64xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>, affine_map<(n, h, w, k) -> (n, w, k)>], iterator_types = ["parallel", "reduction", "parallel", "parallel"]} ins(%x : tensor<1x8x?x64xf32>) outs(%i : tensor<1x?x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x?x64xf32>
+  %e = tensor.empty(%w) : tensor<1x8x?x64xf32>
+  %r = linalg.broadcast ins(%sum : tensor<1x?x64xf32>) outs(%e : tensor<1x8x?x64xf32>) dimensions = [1]
+  return %y, %r : tensor<1x8x8x64xf32>, tensor<1x8x?x64xf32>
+}
