@@ -17,6 +17,8 @@ _ROUNDED = ("math.ceil", "math.floor", "math.round", "math.roundeven", "math.tru
 _OF_INTEGERS = ("arith.addf", "arith.subf")
 _EXTREMA = {"arith.maximumf": max, "arith.minimumf": min}
 """Of two numbers neither of which is constant: what gives one of them where the other is NaN isn't known."""
+_MOST_EXACT = 256
+"""Up to which all types of floating point have all integers."""
 
 
 def number_range(number: ir.Value) -> Range:
@@ -31,10 +33,19 @@ def number_range(number: ir.Value) -> Range:
     if (bound := match_bound(definition)) is not None:
         low, high = number_range(bound.number)
         return bound.extremum(low, bound.limit), bound.extremum(high, bound.limit)
+    if definition.name == "arith.addf":
+        (low, high), (other_low, other_high) = map(number_range, definition.operands)
+        return _sum(low, other_low, -inf), _sum(high, other_high, inf)
     if (extremum := _EXTREMA.get(definition.name)) is None:
         return -inf, inf
     (low, high), (other_low, other_high) = map(number_range, definition.operands)
     return extremum(low, other_low), extremum(high, other_high)
+
+
+def _sum(bound: float, other: float, unknown: float) -> float:
+    """Of two bounds, if sums of numbers within them are rounded to no number beyond it."""
+    total = bound + other
+    return total if total.is_integer() and abs(total) <= _MOST_EXACT else unknown
 
 
 def is_integral(number: ir.Value) -> bool:

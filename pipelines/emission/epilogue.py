@@ -187,10 +187,11 @@ def emit_body(
         if fused_multiply_add is not None and operands and not _divides_by_number(operation):
             number = number_of(ir.VectorType(operands[0].type).element_type, known)
             functions = number.functions(fused_multiply_add)
-        if operation.name in functions:
+        if functions and _is_reciprocal(operation):
+            least, _ = number_range(operation.operands[1])
+            emitted = [number.reciprocal(operands[1], kept_digits(operation.results[0]), least)]
+        elif operation.name in functions:
             emitted = [functions[operation.name](*operands, kept_digits(operation.results[0]))]
-        elif functions and _is_reciprocal(operation):
-            emitted = [number.reciprocal(operands[1], kept_digits(operation.results[0]))]
         else:
             emitted = emit_vectorized(operation, values, width, known)
         values |= dict(zip(operation.results, emitted, strict=True))

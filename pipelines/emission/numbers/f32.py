@@ -31,9 +31,9 @@ class EstimatedSinglePrecision(SinglePrecision):
     """The same where the processor estimates reciprocals (AVX-512): a division takes as many operations, and
     waits for longer."""
 
-    def reciprocal(self, value: ir.Value, digits: int) -> ir.Value:
+    def reciprocal(self, value: ir.Value, digits: int, least: float) -> ir.Value:
         if digits > _ESTIMATED_DIGITS or ir.VectorType(value.type).shape[0] != _ESTIMATED_LANES:
-            return super().reciprocal(value, digits)
+            return super().reciprocal(value, digits, least)
         lanes = arith.constant(ir.IntegerType.get_signless(_ESTIMATED_LANES), -1)
         return call_intrinsic(_ESTIMATE, [value, constant_like(value, 0.0), lanes], [value.type]).result
 

@@ -64,8 +64,8 @@ class Number:
         """By the name of the operation: what is computed on vectors in other ways than IREE would."""
         return {}
 
-    def reciprocal(self, value: ir.Value, digits: int) -> ir.Value:
-        """One over each lane of a vector, of which so many digits are kept."""
+    def reciprocal(self, value: ir.Value, digits: int, least: float) -> ir.Value:
+        """One over each lane of a vector, at least `least` or no number, of which so many digits are kept."""
         return arith.divf(constant_like(value, 1.0), value)
 
 

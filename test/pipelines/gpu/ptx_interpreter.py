@@ -349,6 +349,11 @@ class _Warp:
         self._binary(each, active, np.fmax if each.opcode[-1] == "f32" else np.maximum)
 
     def do_div(self, each: Instruction, active: Array) -> None:
+        if "ftz" in each.opcode:
+            left, right = (_flushed(self.value(operand, "f32")) for operand in each.operands[1:3])
+            with np.errstate(all="ignore"):
+                self.write(each.operands[0], _flushed(left / right), active)
+            return
         self._binary(each, active, np.divide if each.opcode[-1] == "f32" else np.floor_divide)
 
     def do_rem(self, each: Instruction, active: Array) -> None:
@@ -456,8 +461,10 @@ class _Warp:
         self.write(each.operands[0], found.astype(np.uint32), active)
 
     def do_rcp(self, each: Instruction, active: Array) -> None:
+        flushed = _flushed if "ftz" in each.opcode else np.asarray
         with np.errstate(all="ignore"):
-            self.write(each.operands[0], np.float32(1) / self.value(each.operands[1], "f32"), active)
+            quotient = np.float32(1) / flushed(self.value(each.operands[1], "f32"))
+            self.write(each.operands[0], flushed(quotient), active)
 
     def do_rsqrt(self, each: Instruction, active: Array) -> None:
         with np.errstate(all="ignore"):
@@ -754,6 +761,11 @@ def _upper_half(bits: Array) -> Array:
     return ((bits + np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1))) >> np.uint32(16)).astype(
         np.uint16
     )
+
+
+def _flushed(value: Array) -> Array:
+    """Without what is below the least normal number of f32."""
+    return np.where(np.abs(value) < np.finfo(np.float32).tiny, np.float32(0), value)
 
 
 def _single(bits: Array) -> Array:

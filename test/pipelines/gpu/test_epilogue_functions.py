@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convolution_program import ACTIVATIONS
+from convolution_program import ACTIVATIONS, Activation
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from ptx_interpreter import Kernel
 from scheduled_program import ScheduledProgram
@@ -24,15 +24,17 @@ PROGRAM = ScheduledProgram(
     groups=CHANNELS,
     schedule=GpuDepthwiseSchedule(64, 2),
 )
-SLOW = ("div.rn.f32", "rcp.rn.f32", "cvt.rmi", "cvt.rzi")
+QUOTIENTS = {"swish": "rcp.approx.ftz.f32", "gelu": "div.approx.ftz.f32"}
+"""One or two instructions, of divisors whose exponents are known."""
+SLOW = ("div.full.f32", "div.rn.f32", "rcp.rn.f32", "cvt.rmi", "cvt.rzi")
 """What branches, or has a sixteenth of the rate."""
 
 
-@pytest.mark.parametrize("activation", ["swish", "gelu"])
+@pytest.mark.parametrize("activation", QUOTIENTS)
 def test_are_accurate_without_what_is_slow(activation: str, tmp_path: Path) -> None:
     """Of numbers that the kernel multiplies by 1 and adds 0 to, large ones too; a NaN stays one."""
     (text,) = replace(PROGRAM, activation=activation).kernels("sm_90a", tmp_path)
-    assert "div.full.f32" in text and not any(each in text for each in SLOW)
+    assert QUOTIENTS[activation] in text and not any(each in text for each in SLOW)
     image = np.linspace(-12, 12, 64 * CHANNELS, dtype=np.float32)
     image[:6] = -1e30, -100, 100, 1e30, np.inf, np.nan
     result = np.full_like(image, np.nan)
@@ -46,3 +48,14 @@ def test_are_accurate_without_what_is_slow(activation: str, tmp_path: Path) -> N
     numbers = np.isfinite(image)
     assert np.all(np.abs(result[numbers] - exact[numbers]) <= at_most[numbers] + 1e-36)
     assert result[0] == 0 and result[3] == image[3] and result[4] == np.inf and np.isnan(result[5])
+
+
+def test_reciprocals_of_any_number_are_those_of_all_exponents(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a divisor or its reciprocal is below 2^-126."""
+    reciprocal = """%one = arith.constant 1.0 : f32
+    %finished = arith.divf %one, %biased : f32"""
+    monkeypatch.setitem(ACTIVATIONS, "reciprocal", Activation(reciprocal, lambda values: 1 / values))
+    (text,) = replace(PROGRAM, activation="reciprocal").kernels("sm_90a", tmp_path)
+    assert "div.full.f32" in text and "ftz" not in text
