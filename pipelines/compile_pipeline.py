@@ -82,6 +82,7 @@ from .on_program.note_signature import NoteSignature
 from .on_program.note_threads import NoteThreads
 from .on_program.note_unaligned import NoteUnaligned
 from .on_program.note_writes import NoteWrites
+from .on_program.overwrite_operands import OverwriteOperands
 from .on_program.own_results import OwnResults
 from .on_program.place_scratch import PlaceScratch
 from .on_program.reuse_memory import ReuseMemory
@@ -202,6 +203,7 @@ def compile_pipeline(
         CopyInserted(),
         ComputeAtLoad(),
         ChainKernels(**shared_values(options, ChainKernels)),
+        OverwriteOperands(**shared_values(options, OverwriteOperands)),
         PlaceScratch(**shared_values(options, PlaceScratch)),
         ReshapeReturned(),
         SeparateCalls(),

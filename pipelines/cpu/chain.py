@@ -21,6 +21,7 @@ from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.problems.chain import (
     CHAINED_ATTRIBUTE_NAME,
     FILTERS_ATTRIBUTE_NAME,
+    OVERWRITABLE_ATTRIBUTE_NAME,
     PRODUCTS_ATTRIBUTE_NAME,
     SPANS_ATTRIBUTE_NAME,
     Spans,
@@ -40,7 +41,8 @@ def chain_attributes(
 ) -> dict[str, ir.Attribute]:
     """What the executable of a convolution, whose second operand its filters are, tells of its workgroups."""
     filters = signature.operands[1].type.element_type
-    return _work(kernel, element_bytes(str(filters))) | _convolution_spans(kernel, group, signature)
+    attributes = _work(kernel, element_bytes(str(filters))) | _convolution_spans(kernel, group, signature)
+    return attributes | _overwritable(kernel, group, signature)
 
 
 def spans(
@@ -175,6 +177,19 @@ def _convolution_spans(
     pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
     are_pixelwise = [each == pixelwise for each in transform.indexing_maps]
     return spans(kernel, signature, are_pixelwise, reads_pixels=not shape.input_channels_first)
+
+
+def _overwritable(
+    kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
+) -> dict[str, ir.Attribute]:
+    """Which operands of the epilogue, which come after the image and filters, the result may overwrite."""
+    transform = group.output_transform
+    if not KernelKind.of(kernel).writes_once(kernel) or signature.updates_last_operand or signature.numbers:
+        return {}
+    pixelwise = ir.AffineMap.get_identity(transform.image_type.rank)
+    numbers = [2 + place for place, each in enumerate(transform.indexing_maps) if each == pixelwise]
+    numbers = [each for each in numbers if signature.operands[each].type == signature.result.type]
+    return {OVERWRITABLE_ATTRIBUTE_NAME: ir.DenseI64ArrayAttr.get(numbers)} if numbers else {}
 
 
 def _filters_of(

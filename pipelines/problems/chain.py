@@ -29,6 +29,10 @@ SPANS_ATTRIBUTE_NAME = "winograd.spans"
 x coordinate touch: the first one and the one after the last of each in turn. None where it may be all of
 them."""
 
+OVERWRITABLE_ATTRIBUTE_NAME = "winograd.overwritable"
+"""Of a `stream.executable`: the numbers of the operands that it reads only where it then writes a result of
+the same type, each element once."""
+
 ORDERED_VERSIONS = "3.13."
 """How versions of IREE begin whose runtime has workers take the workgroups of kernels in the order of these.
 With another order those that wait might keep the workers from those that are waited for, for ever."""

@@ -100,10 +100,10 @@ FOR_GPUS = (
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
 `test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs, and
 `test_sum_repeated_taps.py`."""
-FOR_ONE_THREAD = "winograd-place-scratch"
-"""Has work only for programs of one thread: `test/pipelines/place-scratch.mlir`."""
+FOR_ONE_THREAD = ("winograd-overwrite-operands", "winograd-place-scratch")
+"""Have work only for programs of one thread: `overwrite-operands.mlir`, `place-scratch.mlir`."""
 FOR_OTHERS = {
-    FOR_ONE_THREAD,
+    *FOR_ONE_THREAD,
     FOR_ANNOTATIONS,
     *FOR_GPUS,
     *FOR_CALLED,

@@ -95,6 +95,11 @@ def _none(kernel: Any) -> None:
     """There are no stages before."""
 
 
+def _overlaps(kernel: Any) -> bool:
+    """Blocks of outputs overlap rather than be cut short."""
+    return False
+
+
 @dataclass(frozen=True)
 class KernelKind:
     """A kernel, as it is found by the class of its schedules."""
@@ -113,6 +118,8 @@ class KernelKind:
     """Transformed filters as a kernel reads them."""
     packs_beforehand: bool = False
     """Whether no kernel packs filters, so that they are transformed while compiling."""
+    writes_once: Callable[[Any], bool] = _overlaps
+    """Whether a kernel computes each output once, and reads what its epilogue reads for it just before."""
 
     @staticmethod
     def of(kernel: CpuKernel | CpuWeightGradientKernel) -> KernelKind:
@@ -283,6 +290,7 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
                 _half_matrix_unit,
                 pack_filters=lambda kernel, transformed: kernel.pack_filters(transformed),
                 packs_beforehand=True,
+                writes_once=lambda kernel: kernel.writes_once,
             ),
         ),
         Bf16VectorSchedule: KernelKind(

@@ -121,6 +121,19 @@ class TiledKernel(Generic[ScheduleType]):
         """The order of views along the packed filters' reduction dimension."""
         return self.without_unit.view_order
 
+    @property
+    def writes_once(self) -> bool:
+        """Whether no blocks overlap."""
+        schedule, shape = self.schedule, self.shape
+        divided = (
+            (shape.output_rows, schedule.row_block),
+            (shape.output_size[-1], schedule.pixel_block),
+            (schedule.row_block, schedule.block_rows),
+            (schedule.pixel_block, schedule.row_pixels),
+            (shape.output_channels, schedule.channel_block),
+        )
+        return all(whole % part == 0 for whole, part in divided)
+
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of outputs of all images, and parts of the output channels."""
         return self.without_unit.workgroups(sizes)

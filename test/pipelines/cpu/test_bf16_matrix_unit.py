@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import re
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -15,6 +17,8 @@ import torch
 from agreement import expect_within
 from convolution_program import check_together, compile_rewritten
 from host import HOST
+from iree.winograd.compiling.compilation import Compilation, Stages
+from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
@@ -27,8 +31,10 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
 )
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.prediction import algorithm_error, error_limit
 from iree.winograd.report.schema import LayerReport, types_text
+from iree.winograd.targets import target_flags
 from iree.winograd.tuning.measuring.constant_filter_program import ConstantFilterProgram
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 from rounded_program import RoundedProgram
@@ -182,6 +188,47 @@ def test_images_of_bf16_are_read_where_they_are(kernel: int, stride: int, tmp_pa
     # Three roundings to bf16, each relative to the sum of what it rounds.
     bound = 3 * 2.0**-8 * float(exact[kept].abs().max())
     expect_within(result[kept].float().numpy(), exact[kept].numpy(), bound)
+
+
+class Sums(torch.nn.Module):
+    """Four sums of a pointwise layer and what its input is made of, of which the last two are returned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Conv2d(64, 64, 1)
+        self.inner = torch.nn.ModuleList(torch.nn.Conv2d(64, 64, 1) for _ in range(4))
+        self.outer = torch.nn.ModuleList(torch.nn.Conv2d(64, 64, 1) for _ in range(4))
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        sums = [torch.relu(self.first(image))]
+        for inner, outer in zip(self.inner, self.outer, strict=True):
+            sums.append(torch.relu(sums[-1] + outer(torch.relu(inner(sums[-1])))))
+        return sums[-2], sums[-1]
+
+
+@pytest.mark.parametrize(("size", "count"), [(16, 3), pytest.param(15, 0, marks=pytest.mark.wide)])
+def test_sums_lie_where_their_shortcuts_did(size: int, count: int) -> None:
+    """All but the one that is returned as well, where no blocks of outputs overlap."""
+    torch.manual_seed(0)
+    network, image = Sums(), torch.randn(1, 64, size, size).bfloat16()
+    with torch.no_grad():
+        exact = copy.deepcopy(network).bfloat16().double()(image.double())
+    imported = iree.winograd.import_torch(network.bfloat16(), image)
+    flags = [*target_flags("cpu"), *FLAGS]
+    options = WinogradOptions(threads=1, strict=True)
+    with Compilation(
+        open_session(flags, options), options, Stages(compile_to="flow"), report=print
+    ) as compilation:
+        rewritten = compilation.compile(open_source(compilation, imported))
+        assert rewritten is not None
+        overwriting = re.findall(r"flow\.dispatch @\w+_over_3::", str(rewritten.export_module()))
+    assert len(overwriting) == count
+    program = iree.winograd.load(iree.winograd.compile(imported, flags=FLAGS, threads=1), threads=1)
+    for _ in range(2):
+        for result, expected in zip(program(image), exact, strict=True):
+            # Nine roundings to bf16, each relative to the sum of what it rounds.
+            bound = 9 * 2.0**-8 * float(expected.abs().max())
+            expect_within(torch.as_tensor(result).float().numpy(), expected.numpy(), bound)
 
 
 def test_models_of_f32_multiply_bf16_if_asked(tmp_path: Path) -> None:
