@@ -138,7 +138,8 @@ class _Workgroup(ABC):
         thread = thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         self._first = block.part * packing.part_reduction + self._warp * schedule.warp_positions
-        self._shape, self._last = SizedShape.of(packing.shape, sizes), packing.tiles(sizes) - 1
+        self._shape = packing.in_line(sizes, image) or SizedShape.of(packing.shape, sizes)
+        self._last = packing.tiles(sizes) - 1
         extents = (schedule.warps, schedule.block_rows, schedule.block_columns // QUAD)
         self._shared = SharedBuffer.allocate(extents, "sums_of_warps", image.computed, self._stored_width)
 

@@ -67,7 +67,7 @@ class GemvSchedule(ProductSchedule):
     @staticmethod
     def suits(shape: ConvolutionShape) -> bool:
         """Whether a convolution is such a product: of rows of whole quads, few or by a small matrix."""
-        if shape.batch is None or shape.unknown_sizes or shape.groups > 1 or shape.input_channels_first:
+        if shape.batch is None or shape.groups > 1 or shape.input_channels_first:
             return False
         is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
         is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0

@@ -20,6 +20,8 @@ from agreement import expect_within
 from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.loading.program_context import INSTANCE
+from iree.winograd.loading.program_module import program_module
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_from_record, schedule_record
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -34,6 +36,8 @@ from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.problems.launches import Launch, Place
+from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
@@ -192,3 +196,57 @@ def test_sums_are_those_of_f32(type_: str, rows: int, channels: int, columns: in
     bits = {"f16": 11, "bf16": 8, "f32": 24}[type_]
     bound = 2.0**-bits * np.abs(exact) + channels * 2.0**-24 * magnitudes
     expect_within(read(result, type_), exact, bound)
+
+
+OPEN = """func.func @main(%x: tensor<1x?x?x64xf32>, %w: tensor<1x1x64x40xf32>) -> tensor<1x?x?x40xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %height = tensor.dim %x, %c1 : tensor<1x?x?x64xf32>
+  %width = tensor.dim %x, %c2 : tensor<1x?x?x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%height, %width) : tensor<1x?x?x40xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x?x?x40xf32>) -> tensor<1x?x?x40xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x?x?x64xf32>, tensor<1x1x64x40xf32>)
+    outs(%z : tensor<1x?x?x40xf32>) -> tensor<1x?x?x40xf32>
+  return %r : tensor<1x?x?x40xf32>
+}"""
+
+
+def test_images_of_any_size_are_rows_of_few_pixels(tmp_path: Path) -> None:
+    """Those that are expected to be; of larger ones there are more blocks of rows."""
+    report, flags = tmp_path / "report.json", [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    compiled = iree.winograd.compile(
+        OPEN, target="cuda:sm_80", strict=True, flags=flags, size_hint=(3, 4), report=report
+    )
+    (told,) = json.loads(report.read_text())["layers"]
+    assert told["candidates"][told["chosen"]]["schedule"]["kind"] == GemvSchedule.kind
+    module = program_module(INSTANCE, compiled)
+    reflection = module.lookup_function("main").reflection
+    open_launches = OpenLaunches.from_json(reflection[OPEN_LAUNCHES_KEY])
+    (ptx,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    kernels = Kernel.by_stage(ptx)
+    generator = np.random.default_rng(0)
+    weights = generator.standard_normal((1, 1, 64, 40), np.float32)
+    for size in ((1, 3), (3, 4), (7, 5)):
+        image = generator.standard_normal((1, *size, 64), np.float32)
+        launches = open_launches.at([image.shape, weights.shape])
+        memory = {
+            "argument": [each.view(np.uint8).reshape(-1) for each in (image, weights)],
+            "allocation": [np.full(each, 0xFF, np.uint8) for each in launches.allocations],
+        }
+
+        def at(place: Place, memory: dict[str, list[Array]] = memory) -> Array:
+            return memory[place.memory.kind][place.memory.number][place.offset :]
+
+        commands = [command for stage in launches.stages for command in stage]
+        for command in commands:
+            assert isinstance(command, Launch)
+            stage = command.kernel.split("_")[1]
+            numbers = [np.array(number, np.uint32) for number in command.numbers]
+            workgroups = grid(*map(Index, command.workgroups))
+            kernels[stage].run([*map(at, command.tensors), *numbers], workgroups)
+        (result,) = launches.results
+        exact = image.astype(np.float64) @ weights[0, 0].astype(np.float64)
+        got = at(result.place)[: 4 * exact.size].view(np.float32).reshape(exact.shape)
+        magnitudes = np.abs(image).astype(np.float64) @ np.abs(weights[0, 0]).astype(np.float64)
+        expect_within(got.astype(np.float64), exact, 64 * 2.0**-24 * magnitudes)
