@@ -26,7 +26,8 @@ from iree.winograd.pipelines.gpu.kernels.image_transposition import (
 def image_operand(transform: InputTransformOp | GradientTransformOp, by_quads: bool) -> Operand:
     """What a transform reads, as an array N x H... x C of a kernel."""
     (image,) = transform.operands
-    return image, image_array(image, "input", by_quads, channels_first=transform.channels_first)
+    of = "input" if isinstance(transform, InputTransformOp) else "output"
+    return image, image_array(image, of, by_quads, channels_first=transform.channels_first)
 
 
 def image_array(image: ir.Value, of: str, by_quads: bool, *, channels_first: bool) -> TensorArgument:

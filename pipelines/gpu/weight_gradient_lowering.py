@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.pipelines.emission.convolution_signature import spatial_sizes
 from iree.winograd.pipelines.emission.dispatch import kernel_name
-from iree.winograd.pipelines.emission.work import BATCH
+from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import (
     LaunchedKernel,
     Launcher,
+    LaunchSizes,
     Operand,
     TensorArgument,
     WorkgroupThreads,
+    told,
 )
 from iree.winograd.pipelines.gpu.image_arguments import image_operand
 from iree.winograd.pipelines.gpu.kernels.tile_product import TileProductKernel
@@ -26,6 +31,8 @@ from iree.winograd.pipelines.gpu.kernels.weight_gradient import (
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
 _TRANSFORMING = WorkgroupThreads(TRANSFORM_THREADS)
+_TILE_BLOCKS = Size("tile_blocks")
+"""Of what the kernels pass to each other."""
 
 
 @dataclass(frozen=True)
@@ -42,17 +49,17 @@ class WeightGradientLowering:
         by_quads, types = packing.output_by_quads, packing.shape.element_types
         images = image_operand(self.group.input_transform, packing.image_by_quads)
         if not packing.images_are_packed:
-            packed = TensorArgument(packing.image_extents, types.domain, True)
+            packed = self._of_blocks(packing.image_extents, types.domain)
             images = self._stage(ImageTileKernel(packing), "images", [images], packed)
         gradients = image_operand(self.group.gradient_transform, by_quads)
         if not packing.gradients_are_packed:
-            packed = TensorArgument(packing.gradient_extents, types.domain, True)
+            packed = self._of_blocks(packing.gradient_extents, types.domain)
             gradients = self._stage(GradientTileKernel(packing), "gradients", [gradients], packed)
         threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
-        blocks = TensorArgument(packing.product_extents(packing.tile_blocks), types.accumulator, True)
+        blocks = self._of_blocks(packing.product_extents, types.accumulator)
         products = self._stage(self.product, "products", [images, gradients], blocks, threads)
-        if packing.tile_blocks > 1 and not packing.adds_blocks_last:
-            total = TensorArgument(packing.product_extents(1), types.accumulator, True)
+        if blocks.extents[0] != 1 and not packing.adds_blocks_last:
+            total = TensorArgument((1, *packing.product_extents), types.accumulator, True)
             products = self._stage(TotalKernel(packing), "total", [products], total)
         order = self.group.filter_gradient.permutation
         result = TensorArgument.of(self.group.filter_gradient.result, by_quads).permuted(order)
@@ -69,7 +76,27 @@ class WeightGradientLowering:
         threads: WorkgroupThreads = _TRANSFORMING,
     ) -> Operand:
         """What the dispatch of a stage gives."""
+        name = kernel_name(self.group.shape, stage)
+        return self.launcher.launch(kernel, name, threads, operands, result, self._sizes), result
+
+    def _of_blocks(self, extents: tuple[int, ...], element: str) -> TensorArgument:
+        """A tensor of these extents for each block of tiles."""
+        count = self.product.packing.tile_blocks
+        blocks = count(told(self._sizes))
+        if blocks.known is not None:
+            return TensorArgument((blocks.known, *extents), element, True)
+        return TensorArgument((None, *extents), element, True, (_TILE_BLOCKS,), count)
+
+    @cached_property
+    def _sizes(self) -> LaunchSizes:
+        """The sizes that kernels are told: of images, and of the gradients of outputs."""
         shape = self.group.shape
-        assert shape.batch is not None, "gradients of filters need a static batch"
-        name = kernel_name(shape, stage)
-        return self.launcher.launch(kernel, name, threads, operands, result, {BATCH: shape.batch}), result
+        first = {
+            "input": (self.group.input_transform.input, shape.input_channels_first),
+            "output": (self.group.gradient_transform.gradient, shape.output_channels_first),
+        }
+        sizes = {BATCH: size_of(self.group.input_transform.input, 0)}
+        for size, _ in spatial_sizes(shape):
+            image, is_channels_first = first[size.of]
+            sizes[size] = size_of(image, size.dimension + (2 if is_channels_first else 1))
+        return sizes

@@ -113,10 +113,6 @@ class GpuSearchSpace:
         if reason := types_misfit(problem):
             return reason
         if isinstance(problem, WeightGradientProblem):
-            if problem.unknown_sizes:
-                return "sizes of its image are known only at run time"
-            if problem.batch is None:
-                return "it sums over a batch known only at run time"
             is_depthwise = problem.groups > 1 and problem.group_inputs == 1
             return "it is the gradient of a depthwise filter" if is_depthwise else None
         if problem.groups > 1 and problem.group_inputs == 1 and problem.group_outputs > 1:

@@ -25,6 +25,7 @@ from .cost_model import (
     moved_seconds,
 )
 from .rates import product_rate
+from .representative import representative
 
 
 def weight_gradient_seconds(
@@ -41,11 +42,14 @@ def weight_gradient_seconds(
     takes to gather channels that are no whole quads.
     """
     packing = WeightGradientPacking(shape, schedule)
-    size, batch = shape.element_types.accumulator_bytes, shape.images
-    images, gradients = size * prod(packing.image_extents), size * prod(packing.gradient_extents)
-    products = size * prod(packing.product_extents(1))
-    blocks = packing.tile_blocks
-    most = ceil_div(_workgroups(packing), machine.multiprocessors)
+    size, batch = shape.element_types.accumulator_bytes, representative(shape).images
+    blocks = _tile_blocks(packing)
+    images, gradients = (
+        blocks * size * prod(each) for each in (packing.image_extents, packing.gradient_extents)
+    )
+    products = size * prod(packing.product_extents)
+    workgroups = packing.row_blocks * packing.column_blocks * packing.products * blocks
+    most = ceil_div(workgroups, machine.multiprocessors)
     occupancy = sqrt(min(1.0, most * schedule.threads / full_threads(machine)))
     rate = product_rate(schedule, machine) * occupancy
     operations = 2 * schedule.block_rows * schedule.block_columns * schedule.tile_block
@@ -74,18 +78,18 @@ def weight_gradient_seconds(
     return stages | {"launch": len(stages) * launch_seconds(machine)}
 
 
-def _workgroups(packing: WeightGradientPacking) -> int:
-    """Of the products."""
-    rows = packing.padded_rows // packing.schedule.block_rows
-    columns = packing.padded_filters // packing.schedule.block_columns
-    return rows * columns * packing.products * packing.tile_blocks
+def _tile_blocks(packing: WeightGradientPacking) -> int:
+    """Of the images that are expected."""
+    tiles = representative(packing.shape).tiles
+    assert tiles is not None
+    return ceil_div(tiles, packing.schedule.tile_block)
 
 
 def _gathered_seconds(packing: WeightGradientPacking, machine: GpuMachine) -> float:
     """To read operands of half precision for each block of rows, and of columns."""
-    row_blocks, column_blocks, _ = (each.known or 1 for each in packing.product_workgroups)
-    channels = packing.padded_rows * column_blocks + packing.padded_filters * row_blocks
-    return HALF_BYTES * packing.padded_tiles * channels / machine.cache_bandwidth
+    channels = packing.padded_rows * packing.column_blocks + packing.padded_filters * packing.row_blocks
+    tiles = _tile_blocks(packing) * packing.schedule.tile_block
+    return HALF_BYTES * tiles * channels / machine.cache_bandwidth
 
 
 def _transform_seconds(

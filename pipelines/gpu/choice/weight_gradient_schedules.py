@@ -18,6 +18,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
 
 from .gemm_schedules import GEMM_SCHEDULES
+from .representative import representative
 
 TILE_BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """That the tiles of all images are summed in."""
@@ -36,10 +37,10 @@ def weight_gradient_schedules(
 
     Tiles are summed in blocks of about equal size.
     """
-    if shape.tiles is None:
-        return
+    tiles = representative(shape).tiles
+    assert tiles is not None
     for gemm in GEMM_SCHEDULES:
-        for block in _tile_blocks(shape.tiles, gemm.block_reduction):
+        for block in _tile_blocks(tiles, gemm.block_reduction):
             multiplied = MultiplyAddWeightGradientSchedule(
                 gemm.block_rows,
                 gemm.block_columns,
@@ -53,14 +54,14 @@ def weight_gradient_schedules(
     if machine.matrix_flops is None:
         return
     for rows, columns, warp_rows, warp_columns in MATRIX_GRADIENT_BLOCKS:
-        for block in _tile_blocks(shape.tiles, STAGE_TILES):
+        for block in _tile_blocks(tiles, STAGE_TILES):
             on_matrix_units = MatrixWeightGradientSchedule(rows, columns, block, warp_rows, warp_columns)
             if kernel_misfit(shape, target, on_matrix_units) is None:
                 yield on_matrix_units
     if shape.exact_type is None:
         return
     for rows, columns, warp_rows, warp_columns, resident in HALF_GRADIENT_BLOCKS:
-        for block in _tile_blocks(shape.tiles, STAGE_TILES):
+        for block in _tile_blocks(tiles, STAGE_TILES):
             of_halves = HalfWeightGradientSchedule(
                 rows,
                 columns,

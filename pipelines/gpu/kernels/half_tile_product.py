@@ -80,7 +80,7 @@ class _Gathered:
         self._shape = SizedShape.of(packing.shape, sizes)
         self._source = source
         self._first, self._tiles = first, packing.tiles(sizes)
-        self._is_whole = self._tiles.known == packing.padded_tiles
+        self._is_whole = packing.are_whole(sizes)
         thread, chunks = thread_id(), channels // COPIED
         self._chunk, self._row = thread % chunks * COPIED, thread // chunks
         self._rows_at_once = packing.schedule.threads // chunks

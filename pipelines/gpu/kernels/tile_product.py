@@ -32,7 +32,9 @@ class TileProductKernel(ABC):
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of rows, blocks of columns, products of all blocks of tiles."""
-        return self.packing.product_workgroups
+        packing = self.packing
+        products = packing.tile_blocks(sizes) * packing.products
+        return Index(packing.row_blocks), Index(packing.column_blocks), products
 
     @abstractmethod
     def emit(
@@ -58,8 +60,9 @@ class PackedTileProductKernel(TileProductKernel):
     ) -> None:
         """Emits what a workgroup does for its block of one product; operands may be packed as they are."""
         packing, schedule = self.packing, self.packing.schedule
-        images = replace(images, extents=packing.image_extents)
-        gradients = replace(gradients, extents=packing.gradient_extents)
+        blocks = packing.tile_blocks(work.sizes)
+        images = replace(images, extents=(blocks, *packing.image_extents))
+        gradients = replace(gradients, extents=(blocks, *packing.gradient_extents))
         row, column = work.workgroup[0] * schedule.block_rows, work.workgroup[1] * schedule.block_columns
         place = [work.workgroup[2] // packing.products, work.workgroup[2] % packing.products]
         self._multiply(

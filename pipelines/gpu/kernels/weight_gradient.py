@@ -16,6 +16,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
+from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import (
     Positions,
     Tile,
@@ -25,7 +26,7 @@ from iree.winograd.pipelines.emission.tiles import (
     output_positions,
 )
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, constant_quad
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import MultiplyAddWeightGradientSchedule
 
@@ -42,16 +43,13 @@ class TileKernel(ABC):
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, ...]:
         """Tiles, channels, views."""
-        return (*self._grid.workgroups(Index(self.packing.padded_tiles)), Index(self.views))
+        return (*self._grid.workgroups(self.packing.padded_tiles(sizes)), Index(self.views))
 
     def emit(self, work: Work, source: GlobalBuffer, packed: GlobalBuffer) -> None:
         """`source` is N x H... x C."""
-        number, quad, exists = self._grid.place(work.workgroup, Index(self.packing.padded_tiles))
+        number, quad, exists = self._grid.place(work.workgroup, self.packing.padded_tiles(work.sizes))
         view = work.workgroup[2] if self.views > 1 else Index(0)
-        when(
-            exists,
-            lambda: self._transform(number, quad, view, self.packing.tiles(work.sizes), source, packed),
-        )
+        when(exists, lambda: self._transform(number, quad, view, work.sizes, source, packed))
 
     @property
     @abstractmethod
@@ -74,7 +72,7 @@ class TileKernel(ABC):
         """The transform, for each dimension."""
 
     @abstractmethod
-    def positions(self, tile: Tile, view: Index) -> list[Positions]:
+    def positions(self, shape: SizedShape, tile: Tile, view: Index) -> list[Positions]:
         """Where the elements of a tile lie in the source."""
 
     @property
@@ -92,16 +90,15 @@ class TileKernel(ABC):
         number: Index,
         quad: Index,
         view: Index,
-        tiles: Index,
+        sizes: Sizes,
         source: GlobalBuffer,
         packed: GlobalBuffer,
     ) -> None:
         packing, groups = self.packing, self.packing.shape.groups
-        is_tile = Condition(True)
-        if tiles.known != packing.padded_tiles:
-            is_tile = number.less_than(tiles)
-        tile = locate_tile(packing.shape, number.minimum(tiles - 1))
-        positions = self.positions(tile, view)
+        tiles, shape = packing.tiles(sizes), SizedShape.of(packing.shape, sizes)
+        is_tile = Condition(True) if packing.are_whole(sizes) else number.less_than(tiles)
+        tile = locate_tile(shape, number.minimum(tiles - 1))
+        positions = self.positions(shape, tile, view)
         group, first = quad // self._quads, quad % self._quads * QUAD
         block, place = packing.tile_place(number)
         origin = packed.offset([block, group, place, view * (self._quads * QUAD) + first])
@@ -138,8 +135,8 @@ class ImageTileKernel(TileKernel):
     def recipes(self) -> Sequence[Recipe]:
         return [each.input for each in self.packing.shape.decomposition.gradient_transforms]
 
-    def positions(self, tile: Tile, view: Index) -> list[Positions]:
-        return input_positions(self.packing.shape, tile, self.packing.view_offsets(view))
+    def positions(self, shape: SizedShape, tile: Tile, view: Index) -> list[Positions]:
+        return input_positions(shape, tile, self.packing.view_offsets(view))
 
 
 @dataclass(frozen=True)
@@ -162,8 +159,8 @@ class GradientTileKernel(TileKernel):
     def recipes(self) -> Sequence[Recipe]:
         return [each.filter for each in self.packing.shape.decomposition.gradient_transforms]
 
-    def positions(self, tile: Tile, view: Index) -> list[Positions]:
-        return output_positions(self.packing.shape, tile)
+    def positions(self, shape: SizedShape, tile: Tile, view: Index) -> list[Positions]:
+        return output_positions(shape, tile)
 
 
 @dataclass(frozen=True)
@@ -207,7 +204,7 @@ class TotalKernel:
         first = row * total.stride(2) + quad * QUAD
 
         def add() -> None:
-            total.store(_sum_of_blocks(products, first, self.packing.tile_blocks), first)
+            total.store(_sum_of_blocks(products, first, self.packing.tile_blocks(work.sizes)), first)
 
         when(exists, add)
 
@@ -239,7 +236,8 @@ class FilterGradientKernel:
         """`products` are of one block of tiles, or of those that are added, `filters` R... x C/g x K."""
         channel, quad, exists = self._grid.place(work.workgroup, Index(self.packing.group_channels))
         view = work.workgroup[2] if self.packing.views > 1 else Index(0)
-        when(exists, lambda: self._transform(channel, quad, view, products, filters))
+        blocks = self.packing.tile_blocks(work.sizes) if self.packing.adds_blocks_last else Index(1)
+        when(exists, lambda: self._transform(channel, quad, view, blocks, products, filters))
 
     @property
     def _quads(self) -> int:
@@ -252,7 +250,13 @@ class FilterGradientKernel:
         return transform_grid(quads, channels_first=not self.outputs_are_innermost)
 
     def _transform(
-        self, channel: Index, quad: Index, view: Index, products: GlobalBuffer, filters: GlobalBuffer
+        self,
+        channel: Index,
+        quad: Index,
+        view: Index,
+        blocks: Index,
+        products: GlobalBuffer,
+        filters: GlobalBuffer,
     ) -> None:
         packing, decomposition = self.packing, self.packing.shape.decomposition
         group, first = quad // self._quads, quad % self._quads * QUAD
@@ -260,7 +264,6 @@ class FilterGradientKernel:
         stride = packing.shape.groups * products.stride(1)
         offsets = packing.view_offsets(view)
         remaining = Index(packing.group_outputs) - first
-        blocks = packing.tile_blocks if packing.adds_blocks_last else 1
 
         def load(element: Position) -> ir.Value:
             place = origin + flattened(element, decomposition.alpha) * stride
@@ -280,13 +283,19 @@ class FilterGradientKernel:
         emit_unrolled(recipes, load, store, True)
 
 
-def _sum_of_blocks(products: GlobalBuffer, first: Index, blocks: int) -> ir.Value:
+def _sum_of_blocks(products: GlobalBuffer, first: Index, blocks: Index) -> ir.Value:
     """Of a quad of each block of tiles, from that at `first` on."""
 
     def added(block: Index, sums: list[ir.Value]) -> list[ir.Value]:
-        return [arith.addf(sums[0], products.load(first + (block + 1) * products.stride(0)))]
+        return [arith.addf(sums[0], products.load(first + block * products.stride(0)))]
 
-    if blocks == 1:
+    if blocks.known is None:
+        # There may be none.
+        (total,) = loop_carried(blocks, 1, [constant_quad(0.0, products.computed)], added, "block")
+        return total
+    if blocks.known == 1:
         return products.load(first)
-    (total,) = loop_carried(blocks - 1, 1, [products.load(first)], added, "block")
+    (total,) = loop_carried(
+        blocks - 1, 1, [products.load(first)], lambda block, sums: added(block + 1, sums), "block"
+    )
     return total

@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import GpuWeightGradientSchedule
 from iree.winograd.pipelines.problems.shape import WeightGradientShape
@@ -32,16 +33,18 @@ class WeightGradientPacking(ConvolutionPacking):
     shape: WeightGradientShape
     schedule: GpuWeightGradientSchedule
 
-    @property
-    def tile_blocks(self) -> int:
+    def tile_blocks(self, sizes: Sizes) -> Index:
         """Blocks of the tiles of all images."""
-        assert self.shape.tiles is not None, "gradients of filters need a static batch"
-        return ceil_div(self.shape.tiles, self.schedule.tile_block)
+        return ceildiv(self.tiles(sizes), self.schedule.tile_block)
 
-    @property
-    def padded_tiles(self) -> int:
+    def padded_tiles(self, sizes: Sizes) -> Index:
         """Tiles of all blocks."""
-        return self.tile_blocks * self.schedule.tile_block
+        return self.tile_blocks(sizes) * self.schedule.tile_block
+
+    def are_whole(self, sizes: Sizes) -> bool:
+        """Whether all blocks of tiles are known to be full."""
+        tiles = self.tiles(sizes).known
+        return tiles is not None and tiles % self.schedule.tile_block == 0
 
     @property
     def products(self) -> int:
@@ -85,8 +88,9 @@ class WeightGradientPacking(ConvolutionPacking):
 
     @property
     def _has_whole_tiles(self) -> bool:
-        """Whether all blocks of tiles are full, of all channels."""
-        return self.shape.groups == 1 and self.shape.tiles == self.padded_tiles
+        """Whether all blocks of tiles are known to be full, of all channels."""
+        tiles = None if self.shape.unknown_sizes else self.shape.tiles
+        return self.shape.groups == 1 and tiles is not None and tiles % self.schedule.tile_block == 0
 
     @property
     def adds_blocks_last(self) -> bool:
@@ -94,27 +98,29 @@ class WeightGradientPacking(ConvolutionPacking):
         return self.shape.transform_size == 1
 
     @property
-    def image_extents(self) -> tuple[int, int, int, int]:
-        """The transformed images."""
-        return (self.tile_blocks, self.products, self.schedule.tile_block, self.padded_rows)
+    def image_extents(self) -> tuple[int, int, int]:
+        """The transformed images of a block of tiles."""
+        return (self.products, self.schedule.tile_block, self.padded_rows)
 
     @property
-    def gradient_extents(self) -> tuple[int, int, int, int]:
-        """The transformed gradients of outputs."""
-        return (self.tile_blocks, self.products, self.schedule.tile_block, self.padded_filters)
-
-    def product_extents(self, tile_blocks: int) -> tuple[int, int, int, int]:
-        """The products of so many blocks of tiles."""
-        return (tile_blocks, self.products, self.padded_rows, self.padded_filters)
+    def gradient_extents(self) -> tuple[int, int, int]:
+        """The transformed gradients of outputs of a block of tiles."""
+        return (self.products, self.schedule.tile_block, self.padded_filters)
 
     @property
-    def product_workgroups(self) -> tuple[Index, Index, Index]:
-        """Blocks of rows, blocks of columns, products of all blocks of tiles."""
-        return (
-            Index(self.padded_rows // self.schedule.block_rows),
-            Index(self.padded_filters // self.schedule.block_columns),
-            Index(self.tile_blocks * self.products),
-        )
+    def product_extents(self) -> tuple[int, int, int]:
+        """The products of a block of tiles."""
+        return (self.products, self.padded_rows, self.padded_filters)
+
+    @property
+    def row_blocks(self) -> int:
+        """Blocks of rows."""
+        return self.padded_rows // self.schedule.block_rows
+
+    @property
+    def column_blocks(self) -> int:
+        """Blocks of columns."""
+        return self.padded_filters // self.schedule.block_columns
 
     def tile_place(self, tile: Index) -> tuple[Index, Index]:
         """The block of a tile, and its number there."""

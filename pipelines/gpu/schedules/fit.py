@@ -72,8 +72,6 @@ def kernel_misfit(shape: ConvolutionShape, target: GpuTarget, schedule: object) 
         return reason
     if not isinstance(schedule, GpuSchedule) or not fits(schedule, target, shape.element_types):
         return f"{schedule} is no schedule for this convolution within the limits of {target}"
-    if isinstance(shape, WeightGradientShape) and shape.unknown_sizes:
-        return "the kernels of weight gradients take images whose sizes are known at compile time"
     kind = SCHEDULE_KINDS[type(schedule)]
     if kind.computes != (computed := _computed(shape)):
         return f"{schedule} is no schedule for {computed}"

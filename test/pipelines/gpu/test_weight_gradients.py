@@ -13,7 +13,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 from weight_gradient_program import WeightGradientProgram
-from wide import batches, wide
+from wide import batches, sampled, wide
 
 BLOCKS = MultiplyAddWeightGradientSchedule(32, 32, tile_block=16, thread_rows=4, thread_columns=4)
 """Few tiles are several blocks of them."""
@@ -44,6 +44,17 @@ OTHERS = [
     WeightGradientProgram((33,), (5,), (4,), (5,), 16, 24, padding=(2,)),
     WeightGradientProgram((6, 7, 8), (3, 3, 3), (2, 2, 2), (3, 3, 3), 8, 16, padding=(1, 1, 1)),
 ]
+OPEN = replace(TILES[0], dynamic_size=True, dynamic_batch=True)
+OPEN_SIZES = [
+    OPEN,
+    replace(DIRECT[0], dynamic_size=True),
+    replace(DIRECT[2], dynamic_size=True, static_width=True),
+    replace(VIEWS[1], dynamic_size=True),
+    replace(OTHERS[1], dynamic_size=True),
+    replace(OTHERS[3], dynamic_size=True),
+    replace(TILES[0], dynamic_batch=True),
+]
+"""Of images whose sizes, or numbers, are known only at run time."""
 SAMPLE = [VIEWS[1], OTHERS[0]]
 ALL = [*SAMPLE, *TILES[:1], *CHANNELS[::2], *DIRECT, *OTHERS[1:]]
 
@@ -51,6 +62,15 @@ ALL = [*SAMPLE, *TILES[:1], *CHANNELS[::2], *DIRECT, *OTHERS[1:]]
 @pytest.mark.parametrize("programs", batches(ALL, SAMPLE))
 def test_agrees_with_float64(programs: list[WeightGradientProgram], gpu_target: str, gpu_device: str) -> None:
     check_together(programs, target=gpu_target, devices=[gpu_device])
+
+
+@pytest.mark.parametrize("program", sampled(OPEN_SIZES, OPEN_SIZES[:1]), ids=str)
+def test_agrees_with_float64_at_sizes_known_at_run_time(
+    program: WeightGradientProgram, gpu_target: str, gpu_device: str
+) -> None:
+    sizes = program.random_sizes(6) if program.dynamic_size else [program.size]
+    batches = (1, 3) if program.dynamic_batch else (program.batch,)
+    program.check_sizes(sizes, batches, target=gpu_target, device=gpu_device)
 
 
 @pytest.mark.parametrize("architecture", ["sm_90a", *wide(["sm_80"])])
