@@ -21,7 +21,8 @@ from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
-from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
+from iree.winograd.pipelines.cpu.kernels.half_matrix_unit import HalfMatrixUnitKernel
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, kernel_misfit
 from iree.winograd.pipelines.cpu.processor.instruction_set import ProcessorFacts
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86
@@ -357,6 +358,16 @@ def test_rows_are_joined_over_the_padding_between_them(
     shape = convolution_shape(stated, direct_algorithm(stated))
     misfit = kernel_misfit(shape, TARGET, Bf16MatrixUnitSchedule(*blocks))
     assert misfit is None if reason is None else reason in str(misfit)
+
+
+@pytest.mark.parametrize(("size", "writes_once"), [("16x16", True), ("?16x?16", False)])
+def test_outputs_of_images_of_any_size_may_be_written_twice(size: str, writes_once: bool) -> None:
+    """So they don't take the place of what is added to them."""
+    stated = problem(POINTWISE.replace("14x14", size) + ", operands of bf16")
+    shape = convolution_shape(stated, direct_algorithm(stated))
+    kernel = kernel_for(shape, TARGET, Bf16MatrixUnitSchedule(16, 2, 1, 2, 1, 256))
+    assert isinstance(kernel, HalfMatrixUnitKernel)
+    assert kernel.writes_once == writes_once
 
 
 def test_filters_known_when_the_program_runs_are_refused() -> None:
