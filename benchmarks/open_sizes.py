@@ -4,10 +4,10 @@
 
 A network's program is compiled once, for the size that its images mostly have. All are timed side by side at
 that size, half of it and twice in each dimension: the program, at the first size one that is for that alone,
-torch, ONNX Runtime and OpenVINO. Arguments are bound beforehand, as tools do it that can. On one thread the
-processor's time is measured, which a busy machine hardly changes, on several the time that passes. Programs
-are kept in a folder, if one is given: several processes can compile them side by side before one of them
-times them.
+torch, Inductor's code for any size, ONNX Runtime and OpenVINO. Arguments are bound beforehand, as tools do it
+that can. On one thread the processor's time is measured, which a busy machine hardly changes, on several the
+time that passes. Programs are kept in a folder, if one is given: several processes can compile them side by
+side before one of them times them.
 
     python -m benchmarks.open_sizes --threads 16 --programs build/open-sizes --compile-only --network film
 """
@@ -29,6 +29,7 @@ import iree.winograd
 import numpy as np
 import torch
 
+from benchmarks.compile_contenders import keep_inductors_cache_in
 from benchmarks.compiled import bind_program
 from benchmarks.networks.open_sizes import OPEN_NETWORKS, OpenNetwork
 from benchmarks.one_processor import on_one_processor
@@ -39,7 +40,8 @@ from benchmarks.subject import result_arrays
 from benchmarks.timing import Contender, time_interleaved
 
 _TIMES = (1.0, 0.5, 2.0)
-TOOLS = ("torch", "onnxruntime", "openvino")
+INDUCTOR = "inductor"
+TOOLS = ("torch", INDUCTOR, "onnxruntime", "openvino")
 
 
 def main() -> None:
@@ -58,12 +60,16 @@ def main() -> None:
     warnings.simplefilter("ignore")
     torch.set_grad_enabled(False)
     torch.set_num_threads(options.threads)
+    if options.programs is not None:
+        keep_inductors_cache_in(str(options.programs), f"{INDUCTOR}-{options.threads}")
     results = ResultsFile(options.output, "networks")
     for name in options.network:
         subject = _Subject(name, OPEN_NETWORKS[name], options.threads, options.programs)
         if options.compile_only:
             subject.open_program()
             subject.static_program()
+            if INDUCTOR in options.tools:
+                subject.inductor(subject.example)
         elif name not in results.rows:
             with on_one_processor() if options.threads == 1 else nullcontext():
                 results.add(name, _measured(subject, options.tools, options.rounds, options.burst))
@@ -88,6 +94,11 @@ class _Subject:
     def example(self) -> torch.Tensor:
         """An image of the size that they mostly have."""
         return torch.randn(1, *self.network.network.input_shape)
+
+    @cached_property
+    def inductor(self) -> Callable[..., Any]:
+        """The network as Inductor compiles it for any size, in its first call."""
+        return torch.compile(self.model, dynamic=True)
 
     def open_program(self) -> bytes:
         """That for all sizes."""
@@ -144,6 +155,8 @@ def _run(tool: str, subject: _Subject, onnx: bytes, image: torch.Tensor) -> Call
     """An inference of the network in a tool of `TOOLS`, on this image."""
     if tool == "torch":
         return lambda: subject.model(image)
+    if tool == INDUCTOR:
+        return lambda: subject.inductor(image)
     if tool == "onnxruntime":
         return OnnxruntimeSession(onnx, image.numpy(), subject.threads).run
     import openvino

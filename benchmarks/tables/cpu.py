@@ -10,6 +10,8 @@ from benchmarks.tables.networks import TOOLS
 
 _OURS = ("ours-nhwc", "ours-nchw")
 _NOT_COMPARED = ("ours", "iree", "onednn")
+_OPEN_TOOLS = {**TOOLS, "inductor": "Inductor"}
+"""Those that images of any size are timed with."""
 
 
 def layers(files: Sequence[Any]) -> list[str]:
@@ -79,7 +81,7 @@ def open_sizes(files: Sequence[Any]) -> list[str]:
     """Milliseconds of a program for all sizes beside one for the first size alone, and beside other tools."""
     networks = [pair for file in files for pair in file["networks"].items()]
     measured = {tool for _, sizes in networks for times in sizes.values() for tool in times}
-    others = {tool: name for tool, name in TOOLS.items() if tool in measured}
+    others = {tool: name for tool, name in _OPEN_TOOLS.items() if tool in measured}
     rows, ratios, speedups = [], [], []
     for network, sizes in networks:
         for size, times in sizes.items():

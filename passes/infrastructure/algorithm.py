@@ -11,7 +11,10 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
 from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME
-from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
+from iree.winograd.passes.match.expected_size import (
+    EXPECTED_BATCH_ATTRIBUTE_NAME,
+    EXPECTED_SIZE_ATTRIBUTE_NAME,
+)
 
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
@@ -27,6 +30,7 @@ _HANDED_OVER = (
     KEEPS_FILTER_ATTRIBUTE_NAME,
     TAKES_FILTER_ATTRIBUTE_NAME,
     EXPECTED_SIZE_ATTRIBUTE_NAME,
+    EXPECTED_BATCH_ATTRIBUTE_NAME,
 )
 
 

@@ -9,7 +9,7 @@ from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.exact_type import exact_type, rounded_result_type
-from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
+from iree.winograd.passes.match.expected_size import expected_batch, expected_size, unpadded_size
 from iree.winograd.passes.match.image_layout import comes_channels_first, leaves_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
@@ -156,6 +156,7 @@ def _describe(form: ConvolutionForm) -> Convolution | NoMatch:
         output_channels=groups * output_sizes.get("f", 1),
         element_types=ElementTypes.of_operation(operation),
         unknown_sizes=unknown,
+        expected_batch=expected_batch(operation) if output_sizes["n"] == dynamic else None,
     )
     output_size = tuple(output_sizes[letter] for letter in spatial)
     if output_size != convolution.output_size:

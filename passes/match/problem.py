@@ -16,7 +16,7 @@ Problem = TypeVar("Problem", bound="ConvolutionProblem")
 OTHER_SIZES = (0.5, 2.0)
 """That may come where sizes are known only at run time, over those that are expected."""
 _TEXT = re.compile(
-    r"(?P<batch>\d+|\?)x(?P<input_size>\??\d+(?:x\??\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
+    r"(?P<batch>\d+|\?\d*)x(?P<input_size>\??\d+(?:x\??\d+)*)x(?P<input_channels>\d+)->(?P<output_channels>\d+)"
     r" kernel (?P<kernel_size>[\dx]+) stride (?P<strides>[\dx]+) dilation (?P<dilations>[\dx]+)"
     r" padding (?P<padding_low>[\dx]+) (?P<padding_high>[\dx]+) groups (?P<groups>\d+)"
     r" (?P<element_types>[^\s,]+)(?P<runtime_filter>, filter known at run time)?"
@@ -39,9 +39,9 @@ class ConvolutionProblem:
     """The sizes of one convolution: `N x H... x C` to `N x OH... x K`, and which are channels first.
 
     Its text, `1x56x56x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32`, names it in
-    databases and reports; `parse` reads it back. A batch known only at run time is `?`, a size of the image
-    that is, expected to be 56, `?56`. Behind commas it says that a filter is known only then, too, and which
-    images are channels first.
+    databases and reports; `parse` reads it back. A batch known only at run time is `?`, expected to be 32
+    `?32`, a size of the image that is, expected to be 56, `?56`. Behind commas it says that a filter is known
+    only then, too, and which images are channels first.
 
     Raises ValueError for sizes that differ in rank, are below their least, or groups that don't divide the
     channels.
@@ -74,6 +74,9 @@ class ConvolutionProblem:
     """The type of half precision that whatever reads the result rounds it to; None where not all do."""
     unknown_sizes: tuple[int, ...] = ()
     """The spatial dimensions, in order, whose sizes are known only at run time."""
+    expected_batch: int | None = None
+    """Of a batch known only at run time, the images that are expected, for which is chosen; None where nobody
+    says, and for a batch that is known."""
 
     def __post_init__(self) -> None:
         for name in ("padding_low", "padding_high", "kernel_size", "strides", "dilations"):
@@ -83,7 +86,8 @@ class ConvolutionProblem:
                     f"{name} {sizes} must be {len(self.input_size)} sizes of at least {least}, "
                     f"as input_size {self.input_size} has"
                 )
-        if min(self.groups, self.input_channels, self.output_channels, self.batch or 1) < 1:
+        images = self.batch or self.expected_batch or 1
+        if min(self.groups, self.input_channels, self.output_channels, images) < 1:
             raise ValueError(f"batch, groups and channels must be at least 1 in {self}")
         if self.input_channels % self.groups or self.output_channels % self.groups:
             raise ValueError(
@@ -102,7 +106,8 @@ class ConvolutionProblem:
             f"?{size}" if dimension in self.unknown_sizes else f"{size}"
             for dimension, size in enumerate(self.input_size)
         )
-        image = f"{self.batch or '?'}x{pixels}x{self.input_channels}"
+        batch = self.batch or f"?{self.expected_batch or ''}"
+        image = f"{batch}x{pixels}x{self.input_channels}"
         window = (
             f"kernel {text(self.kernel_size)} stride {text(self.strides)} dilation {text(self.dilations)}"
         )
@@ -140,8 +145,9 @@ class ConvolutionProblem:
         def sizes(name: str) -> tuple[int, ...]:
             return tuple(int(size.removeprefix("?")) for size in numbers[name].split("x"))
 
+        is_open, batch = numbers["batch"].startswith("?"), numbers["batch"].removeprefix("?")
         return ConvolutionProblem(
-            batch=None if numbers["batch"] == "?" else int(numbers["batch"]),
+            batch=None if is_open else int(batch),
             input_size=sizes("input_size"),
             padding_low=sizes("padding_low"),
             padding_high=sizes("padding_high"),
@@ -162,6 +168,7 @@ class ConvolutionProblem:
                 for dimension, size in enumerate(numbers["input_size"].split("x"))
                 if size.startswith("?")
             ),
+            expected_batch=int(batch) if is_open and batch else None,
         )
 
     @property
@@ -170,7 +177,14 @@ class ConvolutionProblem:
 
         What reads the result is no part of it.
         """
-        return replace(self, runtime_filter=False, rounded_type=None, unknown_sizes=())
+        return replace(
+            self,
+            batch=self.batch or self.expected_batch,
+            expected_batch=None,
+            runtime_filter=False,
+            rounded_type=None,
+            unknown_sizes=(),
+        )
 
     def resized(self: Problem, times: float) -> Problem:
         """The same where sizes known only at run time are expected to be so many times as large.

@@ -10,7 +10,7 @@ from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.exact_type import exact_type
-from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
+from iree.winograd.passes.match.expected_size import expected_batch, expected_size, unpadded_size
 from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.match.padding import Padding, match_padding
 from iree.winograd.passes.match.problem import WeightGradientProblem
@@ -154,6 +154,7 @@ def _describe(form: ConvolutionForm) -> WeightGradient | NoMatch:
         output_channels=groups * gradient["f"],
         element_types=ElementTypes.of_operation(form.operation),
         unknown_sizes=unknown,
+        expected_batch=expected_batch(form.operation) if is_dynamic(image["c"]) else None,
     )
     # There are gradients of as many outputs as the program says, whatever its image allows: kernels are told.
     outputs = tuple(

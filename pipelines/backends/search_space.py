@@ -34,7 +34,7 @@ class SearchSpace(Hashable, Protocol):
 
     @property
     def dynamic_batch(self) -> int:
-        """The images that a batch counts as which is known only at run time."""
+        """The images that a batch counts as which is known only at run time, where none are expected."""
 
     @property
     def max_relative_errors(self) -> Mapping[str, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.dialect.attributes import sizes_attribute
@@ -11,7 +11,10 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
-from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
+from iree.winograd.passes.match.expected_size import (
+    EXPECTED_BATCH_ATTRIBUTE_NAME,
+    EXPECTED_SIZE_ATTRIBUTE_NAME,
+)
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.size_algebra import SizeExpression
 from iree.winograd.passes.match.size_expressions import SizeExpressions
@@ -24,6 +27,7 @@ EXPECTED_SIZE = 224
 EXPECTED_LENGTH = 16384
 """Of a signal, the only size of whose that isn't known is that."""
 _IMPORT = "hal.tensor.import"
+_LEAST_IMAGE_RANK = 3
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,8 @@ class ExpectSizes:
     arithmetic says. It also has to prove that there are as many outputs as the input allows, whatever the
     sizes: no kernel is told otherwise. A convolution of which it doesn't gets no note, and stays as it is.
     Kernels of a filter's gradient are told the sizes of image and outputs, which are often arguments both:
-    the image that is expected is the least that allows the outputs that are.
+    the image that is expected is the least that allows the outputs that are. An open batch is noted, too,
+    where the hint has a number for it: it is the first of as many as the first images have open sizes.
 
         %r = linalg.conv_2d_nchw_fchw ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>)
                outs(%y : tensor<1x4x?x?xf32>)
@@ -113,13 +118,17 @@ def _is_outermost(operation: ir.Operation) -> bool:
 
 
 def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple[int, int], int]:
-    """For numbers of arguments and dimensions of them, but for the batch, the sizes that are expected."""
+    """For numbers of arguments and dimensions of them the sizes that are expected.
+
+    Batches, the first dimensions, are among them where `hint` has one.
+    """
     expected: dict[tuple[int, int], int] = {}
-    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
-        imported = [use.owner.operation for use in argument.uses if use.owner.operation.name == _IMPORT]
-        type_ = imported[0].results[0].type if imported else argument.type
-        if not isinstance(type_, ir.RankedTensorType):
-            continue
+    types = _argument_types(function)
+    batch = _expected_batch(types.values(), hint)
+    if batch is not None:
+        expected |= {(number, 0): batch for number, type_ in types.items() if _is_open(type_, 0)}
+        hint = hint[1:]
+    for number, type_ in types.items():
         unknown = [each for each in range(1, type_.rank) if type_.is_dynamic_dim(each)]
         default = EXPECTED_LENGTH if type_.rank == 3 and len(unknown) == 1 else EXPECTED_SIZE
         sizes = [default] * len(unknown)
@@ -130,11 +139,51 @@ def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple
     return expected
 
 
+def _argument_types(function: ir.Operation) -> dict[int, ir.RankedTensorType]:
+    """The types of the arguments that are tensors, by their numbers."""
+    types = {}
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        imported = [use.owner.operation for use in argument.uses if use.owner.operation.name == _IMPORT]
+        type_ = imported[0].results[0].type if imported else argument.type
+        if isinstance(type_, ir.RankedTensorType):
+            types[number] = type_
+    return types
+
+
+def _is_open(type_: ir.RankedTensorType, dimension: int) -> bool:
+    return type_.rank > dimension and bool(type_.is_dynamic_dim(dimension))
+
+
+def _expected_batch(types: Iterable[ir.RankedTensorType], hint: tuple[int, ...]) -> int | None:
+    """The first number of `hint`, if it has one for each open size of the first images of an open batch."""
+    for type_ in types:
+        if type_.rank >= _LEAST_IMAGE_RANK and type_.is_dynamic_dim(0):
+            opened = sum(_is_open(type_, each) for each in range(type_.rank))
+            return hint[0] if len(hint) == opened else None
+    return None
+
+
 def _note(form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]) -> None:
     find = _expected_of_gradient if form.sums_over_images else _expected_of_convolution
     expected = find(form, sizes, hints)
     if expected is not None:
         form.operation.attributes[EXPECTED_SIZE_ATTRIBUTE_NAME] = sizes_attribute(expected)
+    batch = _batch(form, sizes, hints)
+    if batch is not None:
+        integer = ir.IntegerType.get_signless(64)
+        form.operation.attributes[EXPECTED_BATCH_ATTRIBUTE_NAME] = ir.IntegerAttr.get(integer, batch)
+
+
+def _batch(form: ConvolutionForm, sizes: SizeExpressions, hints: Mapping[tuple[int, int], int]) -> int | None:
+    """The images that are expected of an open batch; None for a known one, or where no hint says."""
+    image = form.operation.operands[0]
+    # What a gradient sums over is named as a convolution's channels are.
+    dimension = form.layouts[0].index("c" if form.sums_over_images else "n")
+    size = sizes.size(image, dimension) if image.type.is_dynamic_dim(dimension) else None
+    if size is None:
+        return None
+    number = sizes.algebra.value(size, lambda *argument: hints.get(argument, 0))
+    return number if isinstance(number, int) and number > 0 else None
 
 
 def _expected_of_gradient(

@@ -119,7 +119,8 @@ class WinogradOptions:
     size_hint: tuple[int, ...] = option(
         (),
         "positive integers",
-        "sizes expected of images whose sizes are known only when the program runs, height before width",
+        "sizes expected of images whose sizes are known only when the program runs, height before width, and "
+        "before these the batch, if it is one",
         flag="iree-winograd-size-hint",
         accepts=lambda sizes: all(map(is_positive, sizes)),
     )

@@ -18,9 +18,10 @@ def problems(draw: st.DrawFn) -> ConvolutionProblem:
     def sizes(least: int, most: int) -> tuple[int, ...]:
         return tuple(draw(st.lists(st.integers(least, most), min_size=rank, max_size=rank)))
 
-    groups = draw(st.integers(1, 4))
+    groups, batch = draw(st.integers(1, 4)), draw(st.none() | st.integers(1, 64))
     return ConvolutionProblem(
-        batch=draw(st.none() | st.integers(1, 64)),
+        batch=batch,
+        expected_batch=draw(st.none() | st.integers(1, 64)) if batch is None else None,
         input_size=sizes(20, 224),
         padding_low=sizes(0, 3),
         padding_high=sizes(0, 3),

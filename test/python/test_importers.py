@@ -216,6 +216,19 @@ def test_exported_programs_are_imported(network: Network) -> None:
         import_torch(exported, torch.zeros(2, 3, 9, 7))
 
 
+@pytest.mark.parametrize(
+    "images, opened, hint",
+    [(5, (0,), (5,)), (2, (0,), ()), (5, (0, 2, 3), (5, 9, 7)), (2, (0, 2, 3), (9, 7)), (5, (2, 3), (9, 7))],
+)
+def test_sizes_of_an_example_are_expected(
+    images: int, opened: tuple[int, ...], hint: tuple[int, ...], network: Network
+) -> None:
+    """Two images are what torch needs to leave the batch open."""
+    sizes = {each: torch.export.Dim(f"size_{each}", min=4 if each else 1) for each in opened}
+    exported = torch.export.export(network, (torch.zeros(images, 3, 9, 7),), dynamic_shapes=(sizes,))
+    assert import_torch(exported).size_hint == hint
+
+
 class DataDependent(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x * 2 if x.sum() > 0 else x

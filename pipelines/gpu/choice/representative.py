@@ -7,7 +7,7 @@ from dataclasses import replace
 from iree.winograd.pipelines.problems.shape import Shape
 
 DYNAMIC_BATCH = 64
-"""The images of a batch that is known only at run time."""
+"""The images of a batch that is known only at run time, unless the user says how many are expected."""
 
 
 def representative(shape: Shape) -> Shape:
@@ -18,4 +18,4 @@ def representative(shape: Shape) -> Shape:
     types = shape.element_types
     stored = replace(types, input=shape.exact_type or types.input, result=shape.rounded_type or types.result)
     shape = shape.with_element_types(stored)
-    return shape.with_batch(DYNAMIC_BATCH) if shape.batch is None else shape
+    return shape.with_batch(shape.expected_batch or DYNAMIC_BATCH) if shape.batch is None else shape

@@ -47,7 +47,9 @@ class ImportedModel:
     inputs: tuple[TensorSignature, ...]
     outputs: tuple[TensorSignature, ...]
     size_hint: tuple[int, ...] = ()
-    """Of the images that it was traced on the sizes that it leaves open, in order, but for the batch."""
+    """Of the images that it was traced on the sizes that it leaves open, in order.
+
+    The batch is the first of them where it is open and something is expected of it."""
 
     @property
     def flags(self) -> tuple[str, ...]:

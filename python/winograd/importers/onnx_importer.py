@@ -26,6 +26,7 @@ from iree.winograd.importers.onnx_nodes.rewrites import (
     rewrite,
 )
 from iree.winograd.importers.onnx_nodes.rewriting import described
+from iree.winograd.pipelines.selection.expect_sizes import EXPECTED_LENGTH, EXPECTED_SIZE
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 _OPERATOR_SET = 17
@@ -34,6 +35,8 @@ _OPERATOR_SET = 17
 _DETACHED_BYTES = 1024
 
 _SIZE_LIMIT = 2**31
+_BATCH = "batch"
+"""What a first dimension is called that is made unknown."""
 """Sizes are below it: what ONNX infers from them it counts in 64 bits."""
 
 
@@ -75,9 +78,9 @@ def lower(
     Raises `ModelImportError` for sizes that the model doesn't have and where it can't be lowered, with the
     diagnostics of torch-mlir, and `InvalidOptionError` for sizes that aren't positive integers.
     """
-    _require_names(model.graph, {**sizes, **size_hint})
-    expected = _expected_sizes(model.graph, size_hint)
+    _require_names(model.graph, {**sizes, **size_hint}, {_BATCH} if dynamic_batch else set())
     batches = _set_sizes(model.graph, dynamic_batch, sizes)
+    expected = _expected_sizes(model.graph, size_hint)
     model = _prepared(model)
     require_input_types(model.graph)
     _require_types(model.graph)
@@ -167,7 +170,7 @@ def _set_sizes(graph: GraphProto, dynamic_batch: bool, sizes: Mapping[str, int])
     for dim in (each.type.tensor_type.shape.dim[:1] for each in inputs) if dynamic_batch else ():
         if dim and dim[0].dim_value:
             batches.add(dim[0].dim_value)
-            dim[0].dim_param = "batch"
+            dim[0].dim_param = _BATCH
     # What was inferred from the sizes that there were.
     del graph.value_info[:]
     for each in graph.output:
@@ -175,12 +178,15 @@ def _set_sizes(graph: GraphProto, dynamic_batch: bool, sizes: Mapping[str, int])
     return batches
 
 
-def _require_names(graph: GraphProto, sizes: Mapping[str, int]) -> None:
-    """Raises `InvalidOptionError` for what can't be a size, `ModelImportError` for names of no dimension."""
+def _require_names(graph: GraphProto, sizes: Mapping[str, int], more: set[str]) -> None:
+    """Raises `InvalidOptionError` for what can't be a size, `ModelImportError` for names of no dimension.
+
+    Dimensions will have `more` names.
+    """
     for name, size in sizes.items():
         if not isinstance(size, Integral) or not 1 <= size < _SIZE_LIMIT:
             raise InvalidOptionError(f"the size of {name!r} must be a positive integer, got {size!r}")
-    named = sorted({dim.dim_param for dim in _dimensions(_inputs(graph)) if dim.dim_param})
+    named = sorted({dim.dim_param for dim in _dimensions(_inputs(graph)) if dim.dim_param} | more)
     for name in sizes:
         if name not in named:
             known = ", ".join(named) or "none that is named"
@@ -188,21 +194,26 @@ def _require_names(graph: GraphProto, sizes: Mapping[str, int]) -> None:
 
 
 def _expected_sizes(graph: GraphProto, size_hint: Mapping[str, int]) -> tuple[int, ...]:
-    """What is expected of the open dimensions of the first input that has one with a hint, but for the batch.
+    """What is expected of the open dimensions of the first input that has one with a hint.
 
     Empty without hints. A dimension without a hint is as large as the last one before it that has one, or
-    else the next.
+    else the next; of a batch without one nothing is expected, and of sizes where only the batch has one
+    what is expected of them without.
     """
     for each in _inputs(graph):
-        opened = [dim.dim_param for dim in each.type.tensor_type.shape.dim[1:] if not dim.dim_value]
+        first, *others = each.type.tensor_type.shape.dim or [None]
+        opened = [dim.dim_param for dim in others if not dim.dim_value]
+        batch = size_hint.get(first.dim_param) if first is not None and not first.dim_value else None
         hints = [size_hint.get(name) for name in opened]
         known = [hint for hint in hints if hint is not None]
+        if batch is not None and not known:
+            return (batch, *[EXPECTED_LENGTH if len(others) == 2 else EXPECTED_SIZE] * len(opened))
         if known:
             last, sizes = known[0], []
             for hint in hints:
                 last = last if hint is None else hint
                 sizes.append(last)
-            return tuple(sizes)
+            return tuple(sizes) if batch is None else (batch, *sizes)
     return ()
 
 

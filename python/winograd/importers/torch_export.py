@@ -91,7 +91,7 @@ def _with_dynamic_batch(
 
 
 def _doubled(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.cat([tensor, tensor]) if tensor.dim() else tensor
+    return torch.cat([tensor, tensor]) if tensor.dim() and tensor.shape[0] == 1 else tensor
 
 
 def _batches(given: Any, batch: Any) -> torch.export.ShapesCollection:

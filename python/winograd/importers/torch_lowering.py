@@ -35,6 +35,8 @@ _TO_LINALG = (
 )
 
 _LEAST_IMAGE_RANK = 3
+_LEAST_BATCH = 2
+"""Fewer images torch takes for the only ones that there are: so many of an example say nothing."""
 
 
 def lower(exported: torch.export.ExportedProgram, entry: str) -> ImportedModel:
@@ -58,14 +60,20 @@ def lower_graph(graph: torch.fx.Graph, entry: str) -> ImportedModel:
 
 
 def _traced_size(graph: torch.fx.Graph) -> tuple[int, ...]:
-    """The sizes, but for the batch, that are open of the first image that has some, as it was traced on."""
+    """The sizes that are open of the first image that has some, as it was traced on.
+
+    The batch is among them where it is open and the example has more images than torch needs for that.
+    """
     for node in graph.find_nodes(op="placeholder"):
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor) or value.dim() < _LEAST_IMAGE_RANK:
             continue
-        hints = [_hint(each) for each in value.shape[1:] if isinstance(each, torch.SymInt)]
-        if hints:
-            return tuple(hint for hint in hints if hint) if all(hints) else ()
+        batch, *hints = (_hint(each) if isinstance(each, torch.SymInt) else 0 for each in value.shape)
+        opened = [hint for hint in hints if hint != 0]
+        if batch is not None and batch > _LEAST_BATCH:
+            opened = [batch, *opened]
+        if opened:
+            return tuple(hint for hint in opened if hint) if all(opened) else ()
     return ()
 
 

@@ -97,7 +97,7 @@ def _failure(failure: RewriteFailure) -> FailureReport:
 
 def _layer(decision: Decision, dynamic_batch: int) -> LayerReport:
     problem = decision.problem
-    batch = 1 if problem is None else problem.batch or dynamic_batch
+    batch = 1 if problem is None else problem.batch or problem.expected_batch or dynamic_batch
     return LayerReport(
         kind=decision.kind,
         number=decision.number,

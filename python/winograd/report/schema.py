@@ -3,7 +3,8 @@
 docs/reference/report.md describes it.
 
 Times are in seconds, sizes in elements unless a name says bytes, and a fused multiply-add is two operations.
-A batch known only at run time counts as `dynamic_batch` of the report in all counts and times.
+A batch known only at run time counts as the images that its problem expects, or else as `dynamic_batch` of
+the report, in all counts and times.
 """
 
 from __future__ import annotations

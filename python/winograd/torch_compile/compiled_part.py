@@ -26,6 +26,7 @@ from iree.winograd.torch_compile.part_device import PartDevice
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
 from iree.winograd.torch_compile.program_key import program_key, structure_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from iree.winograd.torch_compile.shared_programs import SHARED_PROGRAMS
 from torch.fx import Graph
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class PartCompiler:
     def is_kept(self, program: PartProgram) -> bool:
         """Whether `program` is loaded, or the cache holds it compiled."""
         if self._loaded and self._key(program) in self._loaded:
+            return True
+        if self._shared(program) is not None:
             return True
         if not self._settings.cache:
             return False
@@ -131,6 +134,9 @@ class PartCompiler:
     def _load_or_compile(
         self, program: PartProgram, model: ImportedModel | None
     ) -> tuple[LoadedProgram, DecisionReport]:
+        shared = self._shared(program)
+        if shared is not None:
+            return shared
         with self._cache() as cache:
             entry = cache.entry(self._key(program))
             result = self._load_kept(entry)
@@ -140,7 +146,18 @@ class PartCompiler:
             entry.touch()
             # What is loaded stays, even if it alone takes more.
             cache.shrink(self._settings.cache_size * _MEBIBYTE)
-            return result
+        if program.is_open:
+            SHARED_PROGRAMS.add(self._shared_key(program), *result)
+        return result
+
+    def _shared(self, program: PartProgram) -> tuple[LoadedProgram, DecisionReport] | None:
+        """What this process has loaded of `program`, if it is for any size."""
+        return SHARED_PROGRAMS.find(self._shared_key(program)) if program.is_open else None
+
+    def _shared_key(self, program: PartProgram) -> tuple[str, ...]:
+        settings = self._settings
+        device = (self._device.uri, str(settings.worker_threads), str(self._keeps_memory))
+        return (self._key(program), *device, str(settings.specialize))
 
     def _compile(self, model: ImportedModel, entry: Entry) -> None:
         # The compiler takes a second to load, and programs that are kept don't need it.

@@ -53,6 +53,12 @@ class PartProgram:
         leaves = (pytree.tree_leaves((node.args, dict(node.kwargs))) for node in self.graph.nodes)
         return tuple(leaf for each in leaves for leaf in each if isinstance(leaf, torch.Tensor))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether some size of an argument is known only in a call."""
+        shapes = (node.meta["val"].shape for node in self.graph.find_nodes(op="placeholder"))
+        return any(isinstance(size, torch.SymInt) for shape in shapes for size in shape)
+
 
 def part_program(part: GraphModule, weights: Mapping[int, torch.Tensor], device: torch.device) -> PartProgram:
     """The program of `part` on `device`, in which `weights`, by the numbers of the arguments, are constants.

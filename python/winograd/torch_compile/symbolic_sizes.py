@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 from iree.winograd.errors import ModelImportError
+from iree.winograd.importers.torch_operators.resizing import MOST_PARTS
 from torch.fx import Graph, Node, Proxy
 from torch.fx.node import map_arg
 from torch.fx.proxy import TraceError
+from torch.utils._sympy.functions import FloorDiv, FloorToInt, ToFloat, TruncToInt
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.reference import PythonReferenceAnalysis
 
@@ -53,7 +55,7 @@ def read_sizes(graph: Graph) -> None:
 def bind_sizes(graph: Graph, sizes: Iterable[Node]) -> None:
     """Has `graph` read `sizes`, its arguments, from the shapes of its tensors.
 
-    Raises `ModelImportError` where these don't tell one.
+    Raises `ModelImportError` where these don't tell one, or torch's arithmetic doesn't compute it.
     """
     with graph.inserting_before(_first(graph)):
         symbols: dict[object, Node] = {}
@@ -68,16 +70,44 @@ def bind_sizes(graph: Graph, sizes: Iterable[Node]) -> None:
 def _is_computable(expression: Any, symbols: Collection[object]) -> bool:
     """Whether torch's arithmetic builds nodes of a graph for `expression`, of these `symbols`.
 
-    It doesn't for a number that is known, nor for one that is rounded to an integer.
+    It doesn't for a number that is known, nor for most that are rounded to an integer.
     """
     if not expression.free_symbols or not expression.free_symbols <= symbols:
         return False
     scratch = Graph()
     proxies = {each: Proxy(scratch.placeholder(str(each))) for each in expression.free_symbols}
+    return _computed(expression, proxies) is not None
+
+
+def _computed(expression: Any, proxies: dict[object, Proxy]) -> Node | None:
+    """The node that computes `expression`; None where torch's arithmetic builds none."""
     try:
-        return isinstance(sympy_interp(_Arithmetic, proxies, expression), Proxy)
+        result = sympy_interp(_Arithmetic, proxies, _in_integers(expression))
     except (TypeError, TraceError):
-        return False
+        return None
+    return result.node if isinstance(result, Proxy) else None
+
+
+def _in_integers(expression: Any) -> Any:
+    """`expression` in which sizes by a factor like 0.75, rounded downwards, are quotients of integers."""
+    return expression.replace(
+        lambda part: isinstance(part, FloorToInt | TruncToInt), lambda part: _quotient(part) or part
+    )
+
+
+def _quotient(rounded: Any) -> Any:
+    """What `int(0.75 * size)` is in integers; None of other numbers than sizes, or of finer factors.
+
+    A size by a factor of few parts is exact in floating point, too.
+    """
+    factor, number = rounded.args[0].as_coeff_Mul()
+    if not isinstance(number, ToFloat) or not factor.is_Float:
+        return None
+    (size,) = number.args
+    numerator, denominator = float(factor).as_integer_ratio()
+    if denominator > MOST_PARTS or numerator < 0 or not size.is_nonnegative:
+        return None
+    return FloorDiv(numerator * size, denominator)
 
 
 def _first(graph: Graph) -> Node:
@@ -104,7 +134,9 @@ def _compute(graph: Graph, numbers: Iterable[Node], symbols: _Symbols) -> None:
         if not expression.free_symbols <= symbols.keys():
             raise ModelImportError(f"the size {expression} isn't in the shape of an argument")
         if expression not in found:
-            computed: Node = sympy_interp(_Arithmetic, proxies, expression).node
+            computed = _computed(expression, proxies)
+            if computed is None:
+                raise ModelImportError(f"no arithmetic of sizes computes {expression}")
             _note_values(computed)
             found[expression] = computed
         number.replace_all_uses_with(found[expression])

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.selection.candidates import candidate_algorithms, convolution_shape
 from iree.winograd.pipelines.selection.chooser import choose_predicted, choose_suiting
 from iree.winograd.pipelines.selection.implementation import Implementation
@@ -43,6 +44,25 @@ def problem(size: int, channels: int, outputs: int, *, taps: int = 3, batch: int
     return ConvolutionProblem(
         batch, (size, size), padding, padding, (taps, taps), (1, 1), (1, 1), groups, channels, outputs
     )
+
+
+def test_an_open_batch_is_chosen_for_the_images_that_are_expected() -> None:
+    """Of 32 all threads have work whatever a block is, of one only with small blocks."""
+    known = problem(14, 256, 256, batch=32)
+    unknown = replace(known, batch=None)
+    expected = replace(unknown, expected_batch=32)
+
+    def chosen(convolution: ConvolutionProblem) -> Schedule:
+        return space(8).default_schedule(convolution_shape(convolution, DIRECT))
+
+    def seconds(convolution: ConvolutionProblem, schedule: Schedule) -> float:
+        shape = convolution_shape(convolution, DIRECT)
+        return sum(space(8).stage_seconds(shape, schedule).values())
+
+    assert seconds(expected, chosen(expected)) == seconds(known, chosen(expected))
+    assert seconds(known, chosen(expected)) < seconds(known, chosen(unknown))
+    assert seconds(unknown, chosen(unknown)) < seconds(unknown, chosen(expected))
+    assert expected.measured == known
 
 
 @pytest.mark.parametrize("threads", [1, 8])

@@ -191,3 +191,18 @@ def test_no_product_by_multiply_adds_is_offered_that_spills_unrolled() -> None:
         offered = [each for each in schedules(shape, target, machine) if isinstance(each, GemmSchedule)]
         assert any(each.threads >= 256 and each.sums >= 64 for each in offered) == is_offered
         assert any(each.block_rows == 128 for each in offered)
+
+
+def test_an_open_batch_is_chosen_for_the_images_that_are_expected() -> None:
+    known = ConvolutionProblem.parse(
+        "4x14x14x256->256 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    )
+    machine, taken = GpuBackend(H200).default_machine, decompose((3, 3), (1, 1), part_size=(1, 1))
+    shapes = [
+        ConvolutionShape.decomposed(problem, taken)
+        for problem in (known, replace(known, batch=None, expected_batch=4), replace(known, batch=None))
+    ]
+    schedule = default_schedules(shapes[0], H200, machine)[0]
+    of_four, expected, of_any = (sum(stage_seconds(each, schedule, machine).values()) for each in shapes)
+    # The default is 64 images.
+    assert of_four == expected < of_any

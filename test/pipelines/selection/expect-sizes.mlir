@@ -1,5 +1,6 @@
 // RUN: winograd-opt --winograd-expect-sizes %s | filecheck %s
 // RUN: winograd-opt --winograd-expect-sizes=size-hint=48,64 %s | filecheck %s --check-prefix=HINT
+// RUN: winograd-opt --winograd-expect-sizes=size-hint=32,48,64 %s | filecheck %s --check-prefix=BATCH
 
 // Of an image 224 by 224 are expected, with padding 226; what the next convolution reads is half of that.
 // CHECK-LABEL: @two_layers
@@ -104,4 +105,34 @@ func.func @gradient(%x: tensor<?x?x65x8xf32>, %y: tensor<?x?x32x4xf32>, %w: tens
     linalg.yield %t : f32
   } -> tensor<3x3x8x4xf32>
   return %r : tensor<3x3x8x4xf32>
+}
+
+// A number of images is expected where the hint has one for each open size, the batch first; of a layer that
+// reads half of the images half as many.
+// CHECK-LABEL: @batch
+// CHECK-NOT: winograd.expected_batch
+// HINT-LABEL: @batch
+// HINT-NOT: winograd.expected_batch
+// BATCH-LABEL: @batch
+// BATCH: winograd.expected_batch = 32 : i64, winograd.expected_size = array<i64: 48, 64>
+// BATCH: winograd.expected_batch = 16 : i64, winograd.expected_size = array<i64: 48, 64>
+func.func @batch(%x: tensor<?x?x?x8xf32>, %w: tensor<1x1x8x4xf32>) -> (tensor<?x?x?x4xf32>, tensor<?x?x?x4xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %two = arith.constant 2 : index
+  %images = tensor.dim %x, %zero : tensor<?x?x?x8xf32>
+  %rows = tensor.dim %x, %one : tensor<?x?x?x8xf32>
+  %columns = tensor.dim %x, %two : tensor<?x?x?x8xf32>
+  %y = tensor.empty(%images, %rows, %columns) : tensor<?x?x?x4xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<?x?x?x8xf32>, tensor<1x1x8x4xf32>)
+    outs(%y : tensor<?x?x?x4xf32>) -> tensor<?x?x?x4xf32>
+  %half = arith.floordivsi %images, %two : index
+  %some = tensor.extract_slice %x[0, 0, 0, 0] [%half, %rows, %columns, 8] [1, 1, 1, 1]
+    : tensor<?x?x?x8xf32> to tensor<?x?x?x8xf32>
+  %z = tensor.empty(%half, %rows, %columns) : tensor<?x?x?x4xf32>
+  %s = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%some, %w : tensor<?x?x?x8xf32>, tensor<1x1x8x4xf32>)
+    outs(%z : tensor<?x?x?x4xf32>) -> tensor<?x?x?x4xf32>
+  return %r, %s : tensor<?x?x?x4xf32>, tensor<?x?x?x4xf32>
 }

@@ -10,14 +10,16 @@ import iree.winograd as winograd
 import pytest
 import torch
 from iree.winograd.compiling import program
+from iree.winograd.errors import ModelImportError
 from iree.winograd.loading import call_counts
 from iree.winograd.specializing.specialization import SpecialPrograms
 from iree.winograd.torch_compile import measured_function
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
+from iree.winograd.torch_compile.symbolic_sizes import bind_sizes
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
-from wide import sampled, wide
+from wide import sampled, wide, wide_combinations
 
 _SECONDS = 600
 """Compilers are of the lowest priority, on a machine that may have other work."""
@@ -99,6 +101,17 @@ def test_sizes_of_a_network_that_resizes_share_a_program(
     assert len(compilations) <= 2
 
 
+def test_sizes_that_torch_traces_apart_share_a_program(compilations: list[Any]) -> None:
+    """Torch takes another convolution from 20480 elements of an image on, and has guards for either."""
+    model = Network()
+    function = compiled(model, dynamic=True, cache=False)
+    torch._dynamo.utils.counters.clear()
+    for size in ((12, 14), (60, 160), (40, 100), (9, 20)):
+        assert fallbacks(check, model, function, torch.randn(1, 3, *size)) == []
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 1
+    assert len(compilations) == 1
+
+
 class Rounded(torch.nn.Module):
     """Gives a number beside its image that torch alone computes."""
 
@@ -118,6 +131,47 @@ def test_sizes_share_a_program_beside_a_number_that_is_rounded(compilations: lis
         assert fallbacks(check, model.layer, lambda given: function(given)[0], image) == []
         assert function(image)[1] == int(size[0] * 0.75)
     assert len(compilations) == 1
+
+
+class Reduced(torch.nn.Module):
+    """Resizes to a part of the image's size, which it computes itself."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+        self.first, self.second = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.Conv2d(8, 4, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        size = tuple(int(self.factor * each) for each in image.shape[2:])
+        resized = torch.nn.functional.interpolate(self.first(image), size=size, mode="bilinear")
+        result: torch.Tensor = self.second(resized)
+        return result
+
+
+@pytest.mark.parametrize("factor, programs", [(0.75, 1), *wide_combinations([(1.5, 1), (0.7, 3)])])
+def test_parts_of_sizes_are_computed_by_the_program(
+    factor: float, programs: int, compilations: list[Any]
+) -> None:
+    """But for those that floating point would round: these have a program for each size."""
+    model = Reduced(factor)
+    function = compiled(model, dynamic=True, cache=False)
+    for size in ((20, 24), (31, 18), (13, 29)):
+        assert fallbacks(check, model, function, torch.randn(2, 3, *size)) == []
+    assert len(compilations) == programs
+
+
+def test_a_size_that_no_arithmetic_computes_is_an_error_of_the_import() -> None:
+    from torch._subclasses import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv, StatelessSymbolicContext
+
+    mode, open_size = FakeTensorMode(shape_env=ShapeEnv()), StatelessSymbolicContext([DimDynamic.DYNAMIC])
+    rows = mode.from_tensor(torch.zeros(16), symbolic_context=open_size)
+    graph = torch.fx.Graph()
+    tensor, size = graph.placeholder("rows"), graph.placeholder("size")
+    tensor.meta["val"], size.meta["val"] = rows, torch.sym_int(0.7 * rows.shape[0])
+    graph.output(graph.call_function(torch.narrow, (tensor, 0, 0, size)))
+    with pytest.raises(ModelImportError, match="no arithmetic of sizes computes "):
+        bind_sizes(graph, [size])
 
 
 def test_sizes_that_come_often_get_programs_of_their_own(

@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 Scales: TypeAlias = Sequence[float | None]
 """Of each spatial dimension, as the model states it; None where only the sizes count."""
 
-_MOST_PARTS = 64
+MOST_PARTS = 64
 """Of a pixel, a power of two, that scales are multiples of which are multiplied by as fractions."""
 _LINEAR = ("linear", "bilinear", "trilinear")
 """Torch's names of the mode in one to three dimensions."""
@@ -64,7 +64,7 @@ def linear_by_sizes(rank: int, image: Any, *options: Any) -> Any:
 def _scaled(size: int, scale: float) -> int:
     """`size * scale` rounded downwards. A size known only at run time stays one: `int` makes it a number."""
     numerator, denominator = scale.as_integer_ratio()
-    if denominator <= _MOST_PARTS:
+    if denominator <= MOST_PARTS:
         return size * numerator // denominator
     scaled: int = torch.sym_int(size * scale)  # type: ignore[no-untyped-call]
     return scaled
