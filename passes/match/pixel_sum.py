@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.elementwise import Elementwise
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
 
 
@@ -45,6 +46,41 @@ def match_pixel_sum(reduction: ir.Operation) -> PixelSum | None:
     order = [ir.AffineExpr.get_dim(place) for place in reduced.kept_as if place is not None]
     order_map = ir.AffineMap.get(rank, 0, order)
     return PixelSum(reduced.source, dimensions, tuple(scales), tuple(reductions), order_map)
+
+
+@dataclass(frozen=True)
+class PixelMean:
+    """Sums of all pixels of images, divided by `divisors`, integers, one after the other: `result`, N x C."""
+
+    sums: PixelSum
+    divisors: tuple[ir.Value, ...]
+    result: ir.Value
+
+
+def match_pixel_mean(sums: PixelSum) -> PixelMean | None:
+    """What only divides `sums` of all pixels, and is all that reads them."""
+    user = only_user(sums.result)
+    last = None if user is None else match_elementwise(user)
+    if not isinstance(last, Elementwise) or last.inputs[0] != sums.result or not _is_scale(last):
+        return None
+    divisors = [_divisor(each) for each in (*sums.scales, last.operation)]
+    found = tuple(each for each in divisors if each is not None)
+    sizes = ir.RankedTensorType(last.result.type).shape
+    images_and_channels = [ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)]
+    is_in_order = list(sums.order.results) == images_and_channels and set(sizes[2:]) <= {1}
+    return PixelMean(sums, found, last.result) if is_in_order and len(found) == len(divisors) else None
+
+
+def _divisor(scale: ir.Operation) -> ir.Value | None:
+    """The integer, known before it, that an operation divides all sums by; None for another one."""
+    body = scale.regions[0].blocks[0]
+    *_, last, _ = (view.operation for view in body.operations)
+    number = defining_operation(last.operands[1])
+    if last.name != "arith.divf" or number is None or number.name != "arith.sitofp":
+        return None
+    (integer,) = number.operands
+    defined = integer.owner if isinstance(integer.owner, ir.Block) else integer.owner.operation.block
+    return None if defined == body else integer
 
 
 def _summed_dimensions(reduced: Reduced) -> int | None:

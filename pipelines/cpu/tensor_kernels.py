@@ -233,6 +233,10 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
     )
 
 
+def _misfit_of_row_sums(operation: RowSums, target: CpuTarget) -> Reason | None:
+    return "IREE divides sums where it reads them on CPUs" if operation.divisors else None
+
+
 def _row_sums(operation: RowSums, target: CpuTarget) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.row_sums import RowSumsKernel
 
@@ -416,7 +420,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),
-        RowSums: _Kind(_row_sums),
+        RowSums: _Kind(_row_sums, _misfit_of_row_sums),
         WindowSums: _Kind(_window_sums, _misfit_of_windows),
         SpreadElementwise: _Kind(_elementwise, _misfit_of_elementwise),
         RowSoftmax: _Kind(_row_softmax, lambda each, target: _misfit_of_rows(each.length)),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
@@ -17,7 +17,7 @@ from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, 
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.image_arguments import pixels_in_place
 from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
-from iree.winograd.pipelines.gpu.kernels.row_sums import RowSumsKernel
+from iree.winograd.pipelines.gpu.kernels.row_sums import RowSumsKernel, divisor_size
 from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     MomentFactors,
@@ -67,7 +67,7 @@ class SumsLowering:
         """`N x H... x C`."""
         image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
         rank = type_.rank - 2
-        kernel = RowSumsKernel(rank, type_.shape[-1])
+        kernel = RowSumsKernel(rank, type_.shape[-1], len(operation.divisors))
         tensor = image_tensor(type_, _IMAGE, channels_first=False)
         source = TensorArgument.of(image, by_quads=kernel.width == QUAD, tensor=tensor)
         last = Size(_IMAGE, rank - 1)
@@ -78,7 +78,12 @@ class SumsLowering:
             dynamic=tuple(each for each in source.dynamic if each != last),
         )
         extents = {Size(_IMAGE, dimension): size_of(image, 1 + dimension) for dimension in range(rank)}
-        sizes = {BATCH: size_of(image, 0), **extents}
+        index = ir.IndexType.get()
+        divisors = {
+            divisor_size(number): arith.index_cast(index, divisor)
+            for number, divisor in enumerate(operation.divisors)
+        }
+        sizes = {BATCH: size_of(image, 0), **extents, **divisors}
         threads = WorkgroupThreads(SUMMING_THREADS)
         return self.launcher.launch(kernel, kernel.name, threads, [(image, source)], result, sizes)
 

@@ -117,9 +117,13 @@ class ResampledImage:
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums of `N x H... x W x C` over W. C is static."""
+    """Sums of `N x H... x W x C` over W. C is static.
+
+    They are divided by `divisors`, integers, one after the other.
+    """
 
     image: ir.Value
+    divisors: tuple[ir.Value, ...] = ()
 
 
 @dataclass(frozen=True)

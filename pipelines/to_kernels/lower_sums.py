@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import extracted
-from iree.winograd.passes.build.tensors import in_a_row, shape_of
+from iree.winograd.passes.build.tensors import in_a_row, shape_of, size_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -26,7 +26,7 @@ from iree.winograd.passes.match.normalization_factors import (
     NormalizationFactors,
     match_normalization_factors,
 )
-from iree.winograd.passes.match.pixel_sum import match_pixel_sum
+from iree.winograd.passes.match.pixel_sum import PixelMean, match_pixel_mean, match_pixel_sum
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -185,6 +185,10 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         return
     if backend.misfit(RowSums(found.image)) is not None:
         return
+    mean = match_pixel_mean(found)
+    if mean is not None and backend.misfit(RowSums(found.image, mean.divisors)) is None:
+        _lower_pixel_mean(lowering, mean)
+        return
 
     def scaled(elements: list[ir.Value]) -> ir.Value:
         total = elements[0]
@@ -199,6 +203,23 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         init = tensor.empty(shape_of(found.result), ir.RankedTensorType(found.result.type).element_type)
         result = build_elementwise([(sums, found.order)], init, scaled)
     _replace(found.result, result)
+
+
+def _lower_pixel_mean(lowering: Lowering, mean: PixelMean) -> None:
+    # Its divisors are known where it is.
+    last = mean.result.owner.operation
+    with last.location, ir.InsertionPoint(last):
+        sums = mean.sums.image
+        for _ in range(mean.sums.dimensions - 1):
+            sums = lowering.compute(RowSums(sums))
+        divided = lowering.compute(RowSums(sums, mean.divisors))
+        sizes = list(ir.RankedTensorType(mean.result.type).shape)
+        if len(sizes) > 2:
+            images = size_of(divided, 0)
+            unknown = [] if isinstance(images, int) else [images]
+            groups = [[0], list(range(1, len(sizes)))]
+            divided = tensor.expand_shape(mean.result.type, divided, groups, unknown, sizes)
+    _replace(mean.result, divided)
 
 
 def _computed_sum(backend: Backend, reduction: ir.Operation) -> ImageSum | None:

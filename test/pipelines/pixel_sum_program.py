@@ -60,15 +60,31 @@ MEANS = """
         linalg.yield %added : f32
       } -> tensor<?xCx1x1xf32>
       return %r2 : tensor<?xCx1x1xf32>"""
+POOLED = (
+    MEANS.removesuffix("return %r2 : tensor<?xCx1x1xf32>")
+    + """%columns = arith.index_cast %w : index to i64
+      %p = linalg.generic {
+        indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (n, c, h, w)>],
+        iterator_types = ["parallel", "parallel", "parallel", "parallel"]
+      } ins(%r2 : tensor<?xCx1x1xf32>) outs(%s2 : tensor<?xCx1x1xf32>) {
+      ^bb0(%element: f32, %old: f32):
+        %number = arith.sitofp %columns : i64 to f32
+        %mean = arith.divf %element, %number : f32
+        linalg.yield %mean : f32
+      } -> tensor<?xCx1x1xf32>
+      return %p : tensor<?xCx1x1xf32>"""
+)
 EXPECTED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "rows": lambda image: image.sum(axis=2).transpose(0, 2, 1)[..., None],
     "pixels": lambda image: image.sum(axis=(1, 2)),
     "means": lambda image: image.sum(axis=(1, 2))[..., None, None] / np.float32(image.shape[1]),
+    "pooled": lambda image: image.mean(axis=(1, 2), dtype=np.float64)[..., None, None],
 }
 FORMS = {
     "rows": (ROWS, "tensor<?xCx?x1xf32>"),
     "pixels": (PIXELS, "tensor<?xCxf32>"),
     "means": (MEANS, "tensor<?xCx1x1xf32>"),
+    "pooled": (POOLED, "tensor<?xCx1x1xf32>"),
 }
 
 

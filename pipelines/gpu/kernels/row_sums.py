@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.sized_shape import product
-from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.emission.work import Size, Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, GlobalBuffer, thread_id
 
 from .image_sums import LOADS, SUMMING_THREADS, SharedStates
 from .statistics import SUM, State
+
+
+def divisor_size(number: int) -> Size:
+    """What the kernel is told one of its divisors as."""
+    return Size("divisor", number)
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,8 @@ class RowSumsKernel:
     rank: int
     """Of the image's spatial dimensions."""
     channels: int
+    divisors: int = 0
+    """Numbers that the sums are divided by."""
 
     @property
     def name(self) -> str:
@@ -72,6 +79,11 @@ class RowSumsKernel:
 
         def store() -> None:
             (total,) = shared.merged(thread_id())
+            for number in range(self.divisors):
+                divisor = arith.index_cast(
+                    ir.IntegerType.get_signless(32), work.sizes[divisor_size(number)].value
+                )
+                total = arith.divf(total, arith.uitofp(output.computed, divisor))
             output.store_scalar(total, row * self.channels + first + thread_id())
 
         is_channel = (first + thread_id()).less_than(self.channels)
