@@ -285,6 +285,11 @@ RUNS: Mapping[str, Run] = {
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
     ),
+    "open-sizes-zen3.json": Run(
+        "2026-11-29",
+        f"{ZEN3}, beside other work",
+        "open_sizes --rounds 3 --burst 0.03 --programs build/open-sizes --tools torch onnxruntime openvino",
+    ),
     "open-sizes.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
