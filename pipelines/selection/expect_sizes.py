@@ -155,11 +155,11 @@ def _is_open(type_: ir.RankedTensorType, dimension: int) -> bool:
 
 
 def _expected_batch(types: Iterable[ir.RankedTensorType], hint: tuple[int, ...]) -> int | None:
-    """The first number of `hint`, if it has one for each open size of the first images of an open batch."""
+    """The first number of `hint`, if it has one for each open size of the first images, of an open batch."""
     for type_ in types:
-        if type_.rank >= _LEAST_IMAGE_RANK and type_.is_dynamic_dim(0):
-            opened = sum(_is_open(type_, each) for each in range(type_.rank))
-            return hint[0] if len(hint) == opened else None
+        opened = [each for each in range(type_.rank) if type_.is_dynamic_dim(each)]
+        if type_.rank >= _LEAST_IMAGE_RANK and opened:
+            return hint[0] if opened[0] == 0 and len(opened) == len(hint) else None
     return None
 
 

@@ -1,6 +1,7 @@
 // RUN: winograd-opt --winograd-expect-sizes %s | filecheck %s
 // RUN: winograd-opt --winograd-expect-sizes=size-hint=48,64 %s | filecheck %s --check-prefix=HINT
 // RUN: winograd-opt --winograd-expect-sizes=size-hint=32,48,64 %s | filecheck %s --check-prefix=BATCH
+// RUN: winograd-opt --winograd-expect-sizes=size-hint=40 %s | filecheck %s --check-prefix=ONE
 
 // Of an image 224 by 224 are expected, with padding 226; what the next convolution reads is half of that.
 // CHECK-LABEL: @two_layers
@@ -135,4 +136,26 @@ func.func @batch(%x: tensor<?x?x?x8xf32>, %w: tensor<1x1x8x4xf32>) -> (tensor<?x
     ins(%some, %w : tensor<?x?x?x8xf32>, tensor<1x1x8x4xf32>)
     outs(%z : tensor<?x?x?x4xf32>) -> tensor<?x?x?x4xf32>
   return %r, %s : tensor<?x?x?x4xf32>, tensor<?x?x?x4xf32>
+}
+
+// The number is of the height, which is open of the first images, not of the others' batch.
+// ONE-LABEL: @others
+// ONE-NOT: winograd.expected_batch
+// ONE: linalg.conv_2d_nhwc_hwcf {{.*}}winograd.expected_size = array<i64: 40, 16>
+// ONE-NOT: winograd.expected_batch
+func.func @others(%x: tensor<1x?x16x8xf32>, %y: tensor<?x16x16x8xf32>, %w: tensor<1x1x8x4xf32>)
+    -> (tensor<1x?x16x4xf32>, tensor<?x16x16x4xf32>) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %rows = tensor.dim %x, %one : tensor<1x?x16x8xf32>
+  %images = tensor.dim %y, %zero : tensor<?x16x16x8xf32>
+  %z = tensor.empty(%rows) : tensor<1x?x16x4xf32>
+  %r = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%x, %w : tensor<1x?x16x8xf32>, tensor<1x1x8x4xf32>)
+    outs(%z : tensor<1x?x16x4xf32>) -> tensor<1x?x16x4xf32>
+  %v = tensor.empty(%images) : tensor<?x16x16x4xf32>
+  %s = linalg.conv_2d_nhwc_hwcf {dilations = dense<1> : vector<2xi64>, strides = dense<1> : vector<2xi64>}
+    ins(%y, %w : tensor<?x16x16x8xf32>, tensor<1x1x8x4xf32>)
+    outs(%v : tensor<?x16x16x4xf32>) -> tensor<?x16x16x4xf32>
+  return %r, %s : tensor<1x?x16x4xf32>, tensor<?x16x16x4xf32>
 }
