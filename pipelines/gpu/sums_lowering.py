@@ -16,8 +16,9 @@ from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD
 from iree.winograd.pipelines.gpu.image_arguments import pixels_in_place
-from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS, ImageSums, Summed, SummingThreads
+from iree.winograd.pipelines.gpu.kernels.image_sums import ImageSums, Summed, SummingThreads
 from iree.winograd.pipelines.gpu.kernels.row_sums import RowSumsKernel, divisor_size
+from iree.winograd.pipelines.gpu.kernels.shared_states import SUMMING_THREADS
 from iree.winograd.pipelines.problems.tensor_operations import (
     CombinedMoments,
     MomentFactors,

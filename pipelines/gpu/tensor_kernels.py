@@ -25,9 +25,9 @@ from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.in_place import holds_channels
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.column_softmax import LONGEST_COLUMN
-from iree.winograd.pipelines.gpu.kernels.image_sums import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.resampling import MOST_TAPS
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
+from iree.winograd.pipelines.gpu.kernels.shared_states import SUMMING_THREADS
 from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
 from iree.winograd.pipelines.gpu.selection_lowering import computed_taps
 from iree.winograd.pipelines.problems.tensor_operations import (

@@ -12,7 +12,8 @@ from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Size, Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, GlobalBuffer, thread_id
 
-from .image_sums import LOADS, SUMMING_THREADS, SharedStates
+from .image_sums import LOADS
+from .shared_states import SUMMING_THREADS, SharedStates
 from .statistics import SUM, State
 
 
