@@ -222,18 +222,13 @@ def emit_vectorized(
     if operation.name == "arith.truncf" and not _is_stored(operation):
         low, high = number_range(operation.operands[0])
         (number,), (value,) = numbers, emitted
-        return [number.rounded(value, max(-low, high), passes=not _is_yielded(operation))]
+        return [number.rounded(value, max(-low, high))]
     return [number.widened(number.narrowed(value)) for number, value in zip(numbers, emitted, strict=True)]
 
 
 def _is_stored(operation: ir.Operation) -> bool:
     """Whether the result, or what is made of it without rounding, is stored in half precision."""
     return any(half_type(value) is not None for value in _yielded(operation))
-
-
-def _is_yielded(operation: ir.Operation) -> bool:
-    """Whether the result, or what is made of it without rounding, is what the body gives."""
-    return any(True for _ in _yielded(operation))
 
 
 def _yielded(operation: ir.Operation) -> Iterator[ir.Value]:

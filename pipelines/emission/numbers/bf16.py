@@ -68,21 +68,19 @@ class UpperHalf(Number):
 class SummedUpperHalf(UpperHalf):
     """The same where rounded numbers stay in registers: by a sum and a difference, three operations.
 
-    That takes bounds, without which infinity would become NaN. What isn't known to have any, and only passes,
-    is added to no more than infinity stays with: numbers beyond 2^87 keep more digits than bf16 has, and are
+    That takes bounds, without which infinity would become NaN. What isn't known to have any is added to no
+    more than infinity stays with: numbers beyond 2^87 keep more digits than bf16 has, and are
     off by one of f32 at most. Those below the least normal one stay as they are, where arithmetic keeps them.
     A zero loses its sign.
     """
 
     fused_multiply_add: bool = False
 
-    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+    def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         if _is_upper_half(computed):
             return computed
         if most <= _MOST:
             return rounded_by_product(computed, _KEPT, self.fused_multiply_add)
-        if not passes:
-            return super().rounded(computed)
         integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
         exponent = arith.andi(arith.bitcast(integer, computed), _splat(_EXPONENT, integer))
         exponent = arith.minui(exponent, _splat(_MOST_EXPONENT + _BIAS << _DIGITS, integer))
@@ -117,7 +115,7 @@ class LargerPart(Number):
     def computed(self) -> Number:
         return F32
 
-    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+    def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
         bits = arith.addi(arith.bitcast(integer, computed), _splat(1 << BITS - 1, integer))
         return arith.bitcast(computed.type, arith.andi(bits, _splat(-(1 << BITS), integer)))

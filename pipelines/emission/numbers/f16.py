@@ -44,9 +44,9 @@ class SummedHalfPrecision(HalfPrecision):
 
     fused_multiply_add: bool = False
 
-    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+    def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         if most > _LARGEST:
-            return super().rounded(computed, most, passes=passes)
+            return super().rounded(computed, most)
         return rounded_by_product(computed, _DIGITS, self.fused_multiply_add)
 
 

@@ -52,11 +52,11 @@ class Number:
         """What is to be stored, rounded to the nearest number, to the even one of two as near."""
         return computed
 
-    def rounded(self, computed: ir.Value, most: float = inf, *, passes: bool = False) -> ir.Value:
+    def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         """The nearest number, as `narrowed` has it, in the type in registers.
 
-        `most` is what no magnitude exceeds. What only `passes`, to be computed with, may keep more digits
-        where it is larger than all that a program is about.
+        `most` is what no magnitude exceeds. Where a number is larger than all that a program is about, it may
+        keep more digits.
         """
         return self.widened(self.narrowed(computed))
 
