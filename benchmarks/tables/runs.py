@@ -210,6 +210,12 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids server, 16 virtual processors",
         "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
     ),
+    "half-zen3.json": Run(
+        "2026-11-29",
+        ZEN3,
+        "half_precision --network efficientnet_b0 mobilenetv2 diffusion_block --tools ours ours-f32 "
+        "--clock processor --rounds 9",
+    ),
     "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
     "half-server-bf16.json": Run(
         "2026-11-29",
