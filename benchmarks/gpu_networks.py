@@ -27,8 +27,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import copy
-import fcntl
-import gc
 import math
 import statistics
 import tempfile
@@ -39,10 +37,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import iree.winograd
 from iree.winograd.pipelines.machines.host import one_processor_per_core
 
 from benchmarks.compile_contenders import (
@@ -52,6 +48,27 @@ from benchmarks.compile_contenders import (
     keep_our_cache_in,
 )
 from benchmarks.compile_then_time import CompiledNetwork
+from benchmarks.gpu_device import (
+    allow_tf32,
+    alone,
+    device_name,
+    free_memory,
+    keep_busy,
+    kernel_facts,
+    waiting,
+)
+from benchmarks.gpu_network_tools import (
+    GRAPHS,
+    HALF_GRAPHS,
+    INDUCTOR,
+    TOOLS,
+    TYPES,
+    as_type,
+    prepared,
+    processes,
+    taken,
+    tools_for,
+)
 from benchmarks.isolation import answer_task, questions, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved
@@ -63,9 +80,6 @@ if TYPE_CHECKING:
     from benchmarks.networks.network import Network
 
 TITLE = "gpu_networks"
-INDUCTOR, GRAPHS, HALF_GRAPHS = "inductor", "inductor-graphs", "inductor-graphs-fp16"
-AUTOTUNED = "inductor-max-autotune"
-FEWER_GUARDS, LOADED = f"{OURS}-fewer-guards", f"{OURS}-loaded"
 
 _CHAINED = 10
 """Calls that follow each other without waiting."""
@@ -73,12 +87,6 @@ _CALLS_TO_WARM = 4
 """By which Inductor has recorded its CUDA graphs."""
 _HOST_CALLS = 100
 """Calls of which the host's part is timed."""
-_PROFILED = 5
-"""Calls whose kernels are timed."""
-_LONGEST = 12
-"""Kernels of a tool that are listed."""
-_BUSY_SECONDS = 0.4
-"""An idle GPU has a fifth of its clock rate."""
 _ERROR_IMAGES = 8
 """Of which errors are taken."""
 _ERROR_SECONDS = 3.0
@@ -100,75 +108,6 @@ class Task:
     burst_seconds: float
     folder: str
     gpu: int = 0
-
-
-_Compile = Callable[["torch.nn.Module", Sequence["torch.Tensor"]], Callable[..., Any]]
-"""Makes a model what is called with inputs like those that it is given."""
-
-
-@dataclass(frozen=True)
-class _Tool:
-    """What compiles a network, and the numbers that it computes with."""
-
-    compile: _Compile
-    dtype: str | None = None
-    """None for the network's own."""
-    tf32: bool = True
-    channels_last: bool = True
-    """Whether the model and its images are."""
-    is_alone: bool = False
-    """Whether it has a process of its own."""
-
-
-def _by_torch(**options: Any) -> _Compile:
-    def compile(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
-        import torch
-
-        compiled: Callable[..., Any] = torch.compile(model, **options)
-        return compiled
-
-    return compile
-
-
-def _loaded(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """The program that the model is, without torch's compiler."""
-    from iree.winograd.torch_compile.part_device import part_device
-
-    device = part_device(inputs[0].device, None)
-    imported = iree.winograd.import_torch(model.cpu(), *(each.cpu() for each in inputs))
-    program = iree.winograd.compile(imported, target=device.target)
-    return iree.winograd.load(program, device.uri)
-
-
-_TOOLS: Mapping[str, _Tool] = MappingProxyType(
-    {
-        OURS: _Tool(_by_torch(backend=OURS), tf32=False),
-        FEWER_GUARDS: _Tool(
-            _by_torch(backend=OURS, options={"guard_filter_fn": iree.winograd.fewer_guards}),
-            tf32=False,
-            is_alone=True,
-        ),
-        LOADED: _Tool(_loaded, tf32=False, channels_last=False, is_alone=True),
-        GRAPHS: _Tool(_by_torch(mode="reduce-overhead")),
-        INDUCTOR: _Tool(_by_torch()),
-        AUTOTUNED: _Tool(_by_torch(mode="max-autotune")),
-        HALF_GRAPHS: _Tool(_by_torch(mode="reduce-overhead"), dtype="float16"),
-    }
-)
-_TYPES: Mapping[str, str] = MappingProxyType({"f32": "float32", "f16": "float16", "bf16": "bfloat16"})
-"""Torch's names of the types of networks."""
-
-
-def _tools(names: Sequence[str], type_: str) -> Mapping[str, _Tool]:
-    """What networks of a type are measured by: of those of half precision without tools of another type."""
-    tools = {name: _TOOLS[name] for name in names}
-    return {name: each for name, each in tools.items() if type_ == "f32" or each.dtype is None}
-
-
-def _processes(names: Sequence[str]) -> list[Sequence[str]]:
-    """The tools of each process of a network."""
-    together = [name for name in names if not _TOOLS[name].is_alone]
-    return [each for each in (together, *([name] for name in names if _TOOLS[name].is_alone)) if each]
 
 
 @dataclass(frozen=True)
@@ -202,9 +141,9 @@ def main() -> None:
     known = {**NETWORKS, **PARTS}
     parser.add_argument("--networks", nargs="+", choices=known, default=list(NETWORKS), metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, help="by default 1 and 32, 1 of large images")
-    parser.add_argument("--types", nargs="+", choices=_TYPES, default=["f32"])
+    parser.add_argument("--types", nargs="+", choices=TYPES, default=["f32"])
     parser.add_argument(
-        "--tools", nargs="+", choices=_TOOLS, default=[OURS, GRAPHS, INDUCTOR, HALF_GRAPHS], metavar="TOOL"
+        "--tools", nargs="+", choices=TOOLS, default=[OURS, GRAPHS, INDUCTOR, HALF_GRAPHS], metavar="TOOL"
     )
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=5)
@@ -234,7 +173,7 @@ def main() -> None:
             network, batch, type_ = subjects[subject]
             gpu = number % options.gpus
             rest = (options.device, options.rounds, options.burst, str(Path(folder, str(gpu))), gpu)
-            for tools in _processes(options.tools):
+            for tools in processes(options.tools):
                 process = f"{subject} by {', '.join(tools)}"
                 subject_of[process] = subject
                 tasks[process] = Task(network, batch, type_, tools, *rest)
@@ -302,13 +241,13 @@ def _work(task: Task) -> None:
     torch.set_grad_enabled(False)
     if task.device == "cuda":
         torch.cuda.set_per_process_memory_fraction(_MOST_MEMORY)
-    tools = _tools(task.tools, task.type)
+    tools = tools_for(task.tools, task.type)
     allow_compilations(len(tools))
-    network, type_ = {**NETWORKS, **PARTS}[task.network], getattr(torch, _TYPES[task.type])
+    network, type_ = {**NETWORKS, **PARTS}[task.network], getattr(torch, TYPES[task.type])
     model = network.calibrated()
     model = model.to(task.device, type_)
     row = _Row({"device": device_name(task.device), "torch": torch.__version__})
-    _allow_tf32(False)
+    allow_tf32(False)
     with alone(task.folder, task.device):
         samples = _samples(network, task.batch, model, task.device, type_)
         row.facts |= {"eager_error": _error(model, samples), "error_samples": len(samples)}
@@ -321,13 +260,13 @@ def _work(task: Task) -> None:
         record = row.tools[name] = {}
         begin = time.perf_counter()
         try:
-            first = _taken(tool, samples[0].inputs)
+            first = taken(tool, samples[0].inputs)
             with _noted_warnings() as left:
-                call = _prepared(tool, model, first)
+                call = prepared(tool, model, first)
                 call(*first)
             record["seconds"] = time.perf_counter() - begin
             record["error"] = _error(
-                lambda *inputs, tool=tool, call=call: call(*_taken(tool, inputs)), samples
+                lambda *inputs, tool=tool, call=call: call(*taken(tool, inputs)), samples
             )
             run = partial(call, *first)
             for _ in range(_CALLS_TO_WARM):
@@ -340,20 +279,11 @@ def _work(task: Task) -> None:
                 row.facts["left"] = left
         row.tell()
     del samples
-    _free(task.device)
+    free_memory(task.device)
     row.tell(is_done=True)
     for _ in questions():
         _time(task, runs, row)
         row.tell(is_done=True)
-
-
-def _free(device: str) -> None:
-    """Leave the other networks what this one doesn't use of the memory that it has."""
-    import torch
-
-    gc.collect()
-    if device == "cuda":
-        torch.cuda.empty_cache()
 
 
 def _samples(
@@ -367,8 +297,8 @@ def _samples(
     while len(samples) * batch < _ERROR_IMAGES and (
         not samples or time.perf_counter() - begin < _ERROR_SECONDS
     ):
-        inputs = [_as_type(each.to(device), type_) for each in network.inputs(batch)]
-        samples.append(_Sample(inputs, exact(*(_as_type(each, torch.float64) for each in inputs))))
+        inputs = [as_type(each.to(device), type_) for each in network.inputs(batch)]
+        samples.append(_Sample(inputs, exact(*(as_type(each, torch.float64) for each in inputs))))
         waiting(device)()
     return samples
 
@@ -379,41 +309,6 @@ def _error(call: Callable[..., Any], samples: Sequence[_Sample]) -> float:
     return statistics.geometric_mean(
         largest_error([call(*sample.inputs)], [sample.exact]) for sample in samples
     )
-
-
-def _prepared(tool: _Tool, model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Callable[..., Any]:
-    """The model as the tool compiles it, for inputs that it has `_taken`."""
-    import torch
-
-    own = copy.deepcopy(model)
-    if tool.dtype is not None:
-        own = own.to(getattr(torch, tool.dtype))
-    if tool.channels_last:
-        own = own.to(memory_format=torch.channels_last)
-    compiled = tool.compile(own, inputs)
-
-    def call(*inputs: torch.Tensor) -> Any:
-        # Torch compiles anew where this isn't what it was.
-        _allow_tf32(tool.tf32)
-        return compiled(*inputs)
-
-    return call
-
-
-def _taken(tool: _Tool, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Inputs, the first of which are images, as the tool takes them."""
-    import torch
-
-    dtype = inputs[0].dtype if tool.dtype is None else getattr(torch, tool.dtype)
-    images, *conditions = [_as_type(each, dtype) for each in inputs]
-    if tool.channels_last:
-        images = images.contiguous(memory_format=torch.channels_last)
-    return [images, *conditions]
-
-
-def _as_type(tensor: torch.Tensor, type_: torch.dtype) -> torch.Tensor:
-    """Numbers of a type; integers stay."""
-    return tensor.to(type_) if tensor.is_floating_point() else tensor
 
 
 def _time(task: Task, runs: Mapping[str, Callable[[], Any]], row: _Row) -> None:
@@ -456,27 +351,6 @@ def _host_seconds(run: Callable[[], Any], wait: Callable[[], None]) -> float:
     return statistics.median(seconds)
 
 
-def kernel_facts(run: Callable[[], Any]) -> dict[str, Any]:
-    """Milliseconds of a call's kernels, how many these are, and the longest by name, count, microseconds."""
-    from benchmarks.gpu_kernel_times import kernel_times
-
-    times = kernel_times(run, _PROFILED)
-    return {
-        "kernel_milliseconds": 1e-3 * sum(each.total for each in times),
-        "kernels": sum(each.count for each in times),
-        "longest": [(each.name[:100], each.count, each.microseconds) for each in times[:_LONGEST]],
-    }
-
-
-@contextlib.contextmanager
-def alone(folder: str, device: str) -> Iterator[None]:
-    """While no other process that shares the folder does anything but to compile."""
-    with Path(folder, "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-        waiting(device)()
-
-
 @contextlib.contextmanager
 def _noted_warnings() -> Iterator[list[str]]:
     """What is left to the fallback, each once."""
@@ -488,40 +362,6 @@ def _noted_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", FallbackWarning)
         yield left
     left += dict.fromkeys(str(each.message) for each in caught)
-
-
-def waiting(device: str) -> Callable[[], None]:
-    """What waits for all that was begun on a device."""
-    import torch
-
-    return torch.cuda.synchronize if device == "cuda" else lambda: None
-
-
-def keep_busy(device: str) -> None:
-    """Has a GPU work until it has the clock rate of one at work."""
-    import torch
-
-    if device != "cuda":
-        return
-    matrix = torch.randn(4096, 4096, device=device, dtype=torch.float16)
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < _BUSY_SECONDS:
-        torch.mm(matrix, matrix)
-        torch.cuda.synchronize()
-
-
-def device_name(device: str) -> str:
-    """What a device calls itself."""
-    import torch
-
-    return torch.cuda.get_device_name() if device == "cuda" else "a CPU"
-
-
-def _allow_tf32(allowed: bool) -> None:
-    import torch
-
-    torch.backends.cudnn.allow_tf32 = allowed
-    torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ from benchmarks.compile_contenders import (
     keep_our_cache_in,
 )
 from benchmarks.compile_then_time import CompiledNetwork
-from benchmarks.gpu_networks import INDUCTOR, device_name, keep_busy, kernel_facts, waiting
+from benchmarks.gpu_device import device_name, keep_busy, kernel_facts, waiting
+from benchmarks.gpu_network_tools import INDUCTOR
 from benchmarks.isolation import answer_task, questions, side_by_side, tell
 from benchmarks.results_file import ResultsFile
 from benchmarks.timing import Contender, time_interleaved

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from wide import wide
 
-from benchmarks import gpu_networks, gpu_open_sizes
+from benchmarks import gpu_network_tools, gpu_networks, gpu_open_sizes
 from benchmarks.networks import gpu
 from benchmarks.networks.network import Network
 from benchmarks.tables.gpu_calls import call_routes, called_networks, half_networks, open_sizes, over_tf32
@@ -69,11 +69,11 @@ def test_what_is_told_of_a_network(
         monkeypatch.setenv(variable, str(tmp_path))
     small = Network(lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU()), (3, 16, 16))
     monkeypatch.setattr(gpu, "NETWORKS", {"small": small})
-    eager = gpu_networks._Tool(gpu_networks._by_torch(backend="eager"))
-    failing = gpu_networks._Tool(gpu_networks._by_torch(backend="unknown"))
-    ours = gpu_networks._TOOLS["winograd"]
+    eager = gpu_network_tools.Tool(gpu_network_tools.by_torch(backend="eager"))
+    failing = gpu_network_tools.Tool(gpu_network_tools.by_torch(backend="unknown"))
+    ours = gpu_network_tools.TOOLS["winograd"]
     tools = {"winograd": ours, "inductor": eager, "inductor-graphs": failing}
-    monkeypatch.setattr(gpu_networks, "_TOOLS", MappingProxyType(tools))
+    monkeypatch.setattr(gpu_network_tools, "TOOLS", MappingProxyType(tools))
     monkeypatch.setattr(gpu_networks, "questions", lambda: [{}])
     threads = torch.get_num_threads()
     # A benchmark's process sets flags that torch forbids to set where a test before this one has imported
@@ -96,7 +96,7 @@ def test_what_is_told_of_a_network(
 
 def test_tools_that_two_models_of_a_class_would_disturb_are_alone() -> None:
     tools = ["winograd", "winograd-fewer-guards", "inductor", "winograd-loaded"]
-    together, *alone = gpu_networks._processes(tools)
+    together, *alone = gpu_network_tools.processes(tools)
     assert together == ["winograd", "inductor"]
     assert alone == [["winograd-fewer-guards"], ["winograd-loaded"]]
 
