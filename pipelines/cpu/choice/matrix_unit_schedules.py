@@ -95,13 +95,23 @@ def _blocks(
     row_share = ceil_div(pixels, ceil_div(pixels, min(share, pixels)))
     for pixel_tiles in (tiles, 1) if rows > 1 else (tiles,):
         row_tiles = tiles // pixel_tiles
-        tiles_of_row = ceil_div(row_share, most_rows * pixel_tiles) * pixel_tiles
-        tile_pixels = ceil_div(row_share, tiles_of_row)
-        pixel_block = min(pixels, tiles_of_row * tile_pixels)
-        row_block = max(row_tiles, share // pixel_block // row_tiles * row_tiles)
-        if share // pixel_block >= rows:
-            # Register blocks overlap, for less than what a second workgroup would do again.
-            row_block = rows
-        row_block = min(rows, row_block)
-        if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
-            yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block
+        for tiles_of_row in _tiles_of_row(row_share, pixel_tiles, most_rows):
+            tile_pixels = ceil_div(row_share, tiles_of_row)
+            pixel_block = min(pixels, tiles_of_row * tile_pixels)
+            row_block = max(row_tiles, share // pixel_block // row_tiles * row_tiles)
+            if share // pixel_block >= rows:
+                # Register blocks overlap, for less than what a second workgroup would do again.
+                row_block = rows
+            row_block = min(rows, row_block)
+            if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
+                yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block
+
+
+def _tiles_of_row(pixels: int, pixel_tiles: int, most_rows: int) -> Iterator[int]:
+    """As few tiles as there can be for so many pixels, and, where these overlap, the fewest that don't, if
+    they are at most a third more: each output is computed once."""
+    least = ceil_div(pixels, most_rows * pixel_tiles) * pixel_tiles
+    yield least
+    if pixels % least:
+        more = range(least + pixel_tiles, 4 * least // 3 + 1, pixel_tiles)
+        yield from [count for count in more if pixels % count == 0][:1]

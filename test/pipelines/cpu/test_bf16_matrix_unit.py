@@ -307,6 +307,17 @@ def test_it_is_chosen_for_numbers_of_bf16_alone() -> None:
         assert isinstance(schedules[0], Bf16MatrixUnitSchedule) == is_chosen
 
 
+@pytest.mark.parametrize("layer", ["28x28x128->512", "14x14x256->1024", "56x56x64->256"])
+def test_outputs_are_computed_once_where_that_takes_no_longer(layer: str) -> None:
+    """28x28 by tiles of 14 pixels: of 16 the last would overlap others, and no sum lie in its shortcut."""
+    machine = default_cpu_machine(TARGET.cpu, TARGET.vector_width, TARGET.fused_multiply_add, TARGET.l2_bytes)
+    stated = problem(f"{POINTWISE}, operands of bf16".replace("14x14x256->512", layer))
+    shape = convolution_shape(stated, direct_algorithm(stated))
+    schedule = CpuSearchSpace(TARGET, machine).default_schedule(shape)
+    assert isinstance(schedule, Bf16MatrixUnitSchedule)
+    assert kernel_for(shape, TARGET, schedule).writes_once
+
+
 def test_f16_is_multiplied_in_parts_where_the_result_is_rounded_as_well() -> None:
     """Three of the four products leave out more than a layer in f32 may err by, far less than f16 does."""
     machine = default_cpu_machine(TARGET.cpu, TARGET.vector_width, TARGET.fused_multiply_add, TARGET.l2_bytes)
