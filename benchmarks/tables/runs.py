@@ -189,21 +189,16 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids, one virtual processor beside other work",
         "half_precision --clock processor --rounds 7`, EfficientNet-B0 in f16 with `--rounds 9",
     ),
-    "half-one-core-openvino.json": Run(
+    "half-one-thread.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
-        "half_precision --type bf16 --batch 1 8 --tools ours openvino --clock processor --rounds 9",
+        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino --rounds 7 --jobs 5",
     ),
     "half-filters.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
         "half_precision --network vgg16 --type f16 --tools ours ours-f32 openvino --clock processor "
         "--rounds 7",
-    ),
-    "half-one-core-fetched.json": Run(
-        "2026-11-29",
-        "Emerald Rapids, one virtual processor beside other work",
-        "half_precision --type bf16 --batch 1 8 --tools ours openvino --clock processor --rounds 9",
     ),
     "half-server-joined-rows.json": Run(
         "2026-11-29",
@@ -216,14 +211,11 @@ RUNS: Mapping[str, Run] = {
         "half_precision --network efficientnet_b0 mobilenetv2 diffusion_block --tools ours ours-f32 "
         "--clock processor --rounds 9",
     ),
-    "networks-half.json": Run("2026-11-28", "Emerald Rapids, one virtual processor", "half_zoo"),
+    "networks-half.json": Run("2026-11-28 and 29", "Emerald Rapids, one virtual processor each", "half_zoo"),
     "half-server-bf16.json": Run(
         "2026-11-29",
         "Emerald Rapids server, 16 of 32 virtual processors",
         "half_precision --type bf16 --batch 1 8 --threads 1 16 --tools ours openvino --rounds 5 --jobs 3",
-    ),
-    "half-server.json": Run(
-        "2026-11-26", SERVER, "half_precision --network resnet18 resnet50 --threads 1 16"
     ),
     "large-kernels.json": Run("2026-11-22", "a CPU with AVX-512", "large_kernels --batch 1"),
     "layers-server-layouts-1.json": Run(

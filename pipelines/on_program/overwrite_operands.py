@@ -33,7 +33,7 @@ class OverwriteOperands:
     """Have kernels write results where operands lie that nothing reads afterwards, for one thread.
 
     A sum of a convolution and a shortcut lies in memory of its own otherwise, which the processor reads
-    before it overwrites it: a third of what such a layer reads and writes. A kernel says which operands it
+    before it overwrites it. A kernel says which operands it
     reads only where it then writes, each element once. Several threads wait for all of a kernel before one
     that overwrites.
 
