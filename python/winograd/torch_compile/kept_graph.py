@@ -17,11 +17,14 @@ from iree.winograd.loading.launched_function import Order
 from iree.winograd.torch_compile.division import Division
 from iree.winograd.torch_compile.part_program import Argument, PartSignature, output_nodes
 from iree.winograd.torch_compile.program_key import tensor_type
+from iree.winograd.torch_compile.symbolic_sizes import is_size
 from torch._functorch._aot_autograd.schemas import OutputType, ViewAndMutationMeta
 from torch._ops import HigherOrderOperator, OpOverload, OpOverloadPacket
 from torch.fx import GraphModule, Node
 from torch.utils import _pytree as pytree
 
+_COMPUTED = -1
+"""In place of the number of an input: what the program isn't given."""
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 _CONSTANTS = (
     bool,
@@ -145,13 +148,19 @@ def kept_graph(
         return None
     numbers = {node: number for number, node in enumerate(placeholders)}
     (call,) = graph.find_nodes(op="call_module")
-    others = [node for node in graph.nodes if node.op == "call_function" and node.target is not getitem]
+    # A program reads sizes from the shapes of its tensors, whatever they are computed of in the graph.
+    others = [
+        node
+        for node in graph.nodes
+        if node.op == "call_function" and node.target is not getitem and not is_size(node)
+    ]
     outputs = [_result_number(node, call) for node in output_nodes(graph)]
-    if others or None in outputs or not all(node in numbers for node in call.args):
+    taken = [node for node in call.args if isinstance(node, Node)]
+    if others or None in outputs or not all(node in numbers or is_size(node) for node in taken):
         return None
-    inputs = [numbers[node] for node in call.args if isinstance(node, Node)]
+    inputs = [numbers.get(node, _COMPUTED) for node in taken]
     program = division.parts[0].program
-    held = {id(given[number]): number for number in inputs}
+    held = {id(given[number]): number for number in inputs if number != _COMPUTED}
     weights = [held.get(id(weight)) for weight in program.weights]
     if None in weights:
         return None
