@@ -19,7 +19,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradi
 from .columns import ColumnsSchedule, GpuDepthwiseSchedule, GroupedSchedule
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
-from .gemv import MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
+from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
@@ -102,7 +102,8 @@ def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTar
 
 def _gemv_misfit(schedule: GemvSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if not schedule.suits(shape):
-        most = f"{MAX_GEMV_ROWS} rows of whole quads, {MAX_GEMV_LAYER_ROWS} by a small matrix"
+        small = f"{MAX_GEMV_LAYER_ROWS} by a small matrix, {MAX_GEMV_F32_ROWS} of f32 by a smaller one"
+        most = f"{MAX_GEMV_ROWS} rows of whole quads, {small}"
         return f"{schedule} is for pointwise layers of at most {most}"
     # Vulkan has no vectors of eight, and nobody measured others.
     return _unit_misfit(schedule, MMA, target)

@@ -7,6 +7,7 @@ from math import isqrt, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.problem import OTHER_SIZES
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -23,6 +24,9 @@ MAX_GEMV_ROWS = 8
 """Of a block: the columns of a product of NVIDIA's matrix units."""
 MAX_GEMV_LAYER_ROWS = 32
 """Of all blocks, each of which reads the matrix."""
+MAX_GEMV_F32_ROWS, MAX_GEMV_PRODUCTS = 512, 10 << 20
+"""The same of numbers of f32, and multiply-adds of these rows: 484 by 128 x 64 took an H200 1.8 us, by larger
+blocks 3.2, 256 by 96 x 384 2.7 and 4.0, 484 by that 4.6 and 4.2."""
 MAX_GEMV_REREAD = 1 << 18
 """Elements of a matrix that several blocks read: those of squeeze and excitation have fewer."""
 _MOST_COLUMNS = 128
@@ -72,7 +76,14 @@ class GemvSchedule(ProductSchedule):
         is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
         is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0
         rows, elements = shape.batch * prod(shape.output_size), shape.reduction * shape.group_outputs
-        most = MAX_GEMV_LAYER_ROWS if elements <= MAX_GEMV_REREAD else MAX_GEMV_ROWS
+        most = MAX_GEMV_ROWS
+        if elements <= MAX_GEMV_REREAD:
+            most = MAX_GEMV_LAYER_ROWS
+            # Those of the largest images that are likely.
+            likely = rows * int(max(OTHER_SIZES)) ** len(shape.unknown_sizes)
+            is_small = likely <= MAX_GEMV_F32_ROWS and likely * elements <= MAX_GEMV_PRODUCTS
+            if is_small and shape.exact_type is None:
+                most = MAX_GEMV_F32_ROWS
         return is_direct and is_pointwise and rows <= most
 
     @property

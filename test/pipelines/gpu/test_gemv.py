@@ -90,6 +90,22 @@ def test_other_layers_have_none(other: ConvolutionShape) -> None:
     assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
 
 
+def test_some_hundred_rows_of_f32_by_a_small_matrix_are_few() -> None:
+    """As long as others aren't known to be faster, of images of twice the expected size, too."""
+
+    def is_by_few_rows(text: str, channels: int, columns: int) -> bool:
+        of = replace(layer(1, channels, columns, "f32"), **vars_of(text))
+        return isinstance(default_schedules(of, HOPPER, HOPPER_MACHINE)[0], GemvSchedule)
+
+    def vars_of(text: str) -> dict[str, Any]:
+        sizes = text.split("x")
+        unknown = tuple(d for d, size in enumerate(sizes) if size.startswith("?"))
+        return {"input_size": tuple(int(each.strip("?")) for each in sizes), "unknown_sizes": unknown}
+
+    assert is_by_few_rows("22x22", 128, 64) and not is_by_few_rows("22x22", 96, 384)
+    assert is_by_few_rows("?11x?11", 128, 64) and not is_by_few_rows("?22x?22", 128, 64)
+
+
 def test_schedules_are_for_few_rows_of_nvidias_gpus() -> None:
     schedule = GemvSchedule(1, 64, multiplied_type="bf16", reduction_parts=3)
     for each in (schedule, GemvSchedule(1, 8)):
