@@ -49,9 +49,9 @@ def matrix_unit_seconds(
     cycle = 1 / machine.clock
     chunks, steps = split_chunks(shape), schedule.reduction_tiles(shape)
     block, part_products = schedule.block, schedule.part_products
-    multiplied = len(part_products) * block.row_tiles * block.channel_tiles * block.tile_rows
+    multiplied = len(part_products) * block.row_tiles * block.channel_tiles * work.tile_rows
     row_loads, filter_loads = (_changes(parts) for parts in zip(*part_products, strict=True))
-    loaded = row_loads * block.row_tiles * block.tile_rows
+    loaded = row_loads * block.row_tiles * work.tile_rows
     loaded += filter_loads * block.channel_tiles * TILE_ROWS
     efficiency = F16_TILE_EFFICIENCY if isinstance(schedule, F16MatrixUnitSchedule) else TILE_EFFICIENCY
     efficiency = GRANITE_TILE_EFFICIENCY if machine.name == "graniterapids" else efficiency
@@ -61,7 +61,7 @@ def matrix_unit_seconds(
     split_cycles = COPIED_PIXEL_CYCLES * elements * chunks
     if isinstance(schedule, MatrixUnitSchedule):
         split_cycles = SPLIT_PIXEL_CYCLES * elements * chunks + SPLIT_FILTER_CYCLES * filter_rows
-    outputs = channel_blocks * register_blocks * block.row_tiles * block.tile_rows * schedule.channel_tiles
+    outputs = channel_blocks * register_blocks * block.row_tiles * work.tile_rows * schedule.channel_tiles
     stages = {
         "staging": workers.load * (split_cycles * cycle + PERMISSION_SECONDS),
         "products": products,

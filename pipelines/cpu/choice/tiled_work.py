@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_ROWS
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
 from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks
 from iree.winograd.pipelines.cpu.schedules.tiled import TileSchedule, split_columns, split_rows
@@ -41,8 +42,19 @@ class TiledWork:
     def register_blocks(self) -> int:
         """Of a block of channels."""
         schedule = self.schedule
+        if schedule.joins_open_rows(self.shape):
+            return ceil_div(schedule.joined_pixels(self.shape), TILE_ROWS * schedule.block.row_tiles)
         rows = ceil_div(schedule.row_block, schedule.block_rows)
         return rows * ceil_div(schedule.pixel_block, schedule.row_pixels)
+
+    @property
+    def tile_rows(self) -> int:
+        """Those of a tile: of images of unknown sizes whose rows are joined as few as hold all of them."""
+        schedule = self.schedule
+        if schedule.joins_open_rows(self.shape):
+            tiles = self.register_blocks * schedule.block.row_tiles
+            return ceil_div(schedule.joined_pixels(self.shape), tiles)
+        return schedule.block.tile_rows
 
     @property
     def elements(self) -> int:

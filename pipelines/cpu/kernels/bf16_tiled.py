@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Generic, TypeVar
 
@@ -22,6 +22,7 @@ from iree.winograd.pipelines.cpu.schedules.tiled import (
     input_step,
     merged_taps,
     split_columns,
+    split_rows,
 )
 from iree.winograd.pipelines.emission.buffer import Buffer, ScratchMemory
 from iree.winograd.pipelines.emission.index import Index, IndexLike
@@ -30,7 +31,7 @@ from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .staged_rows import MergedRow, RoundedRow
 from .tiled import PlacedBlock, StagedRow, TiledInput, TiledKernel
-from .tiled_outputs import TiledOutputs
+from .tiled_outputs import JoinedOutputs, TiledOutputs
 
 Bf16Schedule = TypeVar("Bf16Schedule", bound=Bf16TileSchedule)
 
@@ -74,7 +75,7 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
             padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, rest.shape[-1]), np.uint16)
             padded[:, : rest.shape[1]] = bits
             tiles = padded.reshape(self._taps, self._chunks, TILE_CHANNELS, -1)
-            if self.schedule.joins_rows:
+            if self.schedule.joins(self.shape):
                 tiles = tiles.swapaxes(0, 1)
             pairs = tiles.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
             joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
@@ -138,7 +139,7 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         columns = split_columns(shape, self.schedule.pixel_block)
         rows = self.schedule.staged_rows(shape)
         parts = self.schedule.parts
-        joins_rows = self.schedule.joins_rows
+        joins_rows = self.schedule.joins(shape)
         chunks = (self._chunks, parts)
         outer = (*chunks, rows) if joins_rows else (rows, *chunks)
         extents: tuple[int, ...] = (*outer, columns, TILE_CHANNELS)
@@ -147,10 +148,14 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
         memory = ScratchMemory.of(extents, BF16.type, "staged_input")
         # What is bf16 is copied bit by bit.
         numbers = {} if parts == 1 and image.number.name == BF16.name else self.target.numbers
-        image = image.with_numbers(numbers)
-        staged = [memory.buffer.with_numbers(numbers)]
+        image, copied = image.with_numbers(numbers), memory.buffer
+        if isinstance(outputs, JoinedOutputs):
+            # As many rows as are read, behind each other: what is left of memory is behind the last one.
+            extent = split_rows(shape, outputs.rows), outputs.columns, TILE_CHANNELS
+            copied = replace(copied, extents=(*chunks, *extent))
+        staged = [copied.with_numbers(numbers)]
         if parts > 1:
-            staged = [memory.buffer.with_numbers({BF16.name: part}) for part in PARTS]
+            staged = [copied.with_numbers({BF16.name: part}) for part in PARTS]
 
         def staged_row(number: Index) -> StagedRow:
             if self._merged > 1:
@@ -160,17 +165,18 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
             return RoundedRow(shape, image, staged, number, columns, joins_rows)
 
         self._stage_rows(image, outputs, staged_row)
-        strides = [staged[0].known_stride(dimension) for dimension in range(len(extents) - 1)]
+        strides = [staged[0].stride(dimension) for dimension in range(len(extents) - 1)]
         if self._merged > 1:
             row, part = strides
             return _tiled(memory.address, row, shape.input_channels, TILE_CHANNELS, part)
-        row, chunk, part, column = (strides[i] for i in ((2, 0, 1, 3) if joins_rows else range(4)))
-        return _tiled(memory.address, row, column, chunk, part)
+        row, chunk, part, _ = (strides[i] for i in ((2, 0, 1, 3) if joins_rows else range(4)))
+        return _tiled(memory.address, row, TILE_CHANNELS, chunk, part)
 
 
-def _tiled(address: Index, row: IndexLike, column: int, chunk: int, part: int = 0) -> TiledInput:
+def _tiled(address: Index, row: IndexLike, column: int, chunk: IndexLike, part: IndexLike = 0) -> TiledInput:
     """Input of bf16, of distances in elements."""
-    return TiledInput(address, row * BF16.bytes, *(each * BF16.bytes for each in (column, chunk, part)))
+    row, chunk, part = (each * BF16.bytes for each in (row, chunk, part))
+    return TiledInput(address, row, column * BF16.bytes, chunk, part)
 
 
 def address_of(buffer: Buffer) -> Index:

@@ -74,7 +74,7 @@ class RoundedRow:
         return self.image.load_lanes(first, LaneMask.between(0, valid, lanes))
 
     def _clear(self, begin: Index, end: Index) -> None:
-        with loop(self.staged[0].known_extents[0 if self.joins_rows else 1], name="cleared_chunk") as chunk:
+        with loop(self.staged[0].extents[0 if self.joins_rows else 1], name="cleared_chunk") as chunk:
             for part, staged in enumerate(self.staged):
                 first = self._place(staged, chunk, part, begin)
                 clear_elements(staged, first, (end - begin) * TILE_CHANNELS, TILE_LANES)

@@ -67,9 +67,9 @@ class TiledInput:
     """Of what the first output reads first."""
     row: IndexLike
     column: int
-    chunk: int
+    chunk: IndexLike
     """From a tile of channels to the next."""
-    part: int = 0
+    part: IndexLike = 0
     """From a part of numbers that are split to the next."""
 
 
@@ -209,13 +209,13 @@ class TiledKernel(Generic[ScheduleType]):
             channel_block = self.blocks.at(workgroup[1], parts, step)
             begin(channel_block)
             with (
-                loop(outputs.rows, schedule.block_rows, "row") as row_start,
-                loop(outputs.pixels, pixels, "pixel") as pixel_start,
+                loop(outputs.lines, outputs.block_rows, "row") as row_start,
+                loop(outputs.line_pixels, pixels, "pixel") as pixel_start,
             ):
                 # Register blocks overlap, too, rather than be cut short.
-                row = row_start.minimum((outputs.rows - schedule.block_rows).maximum(0))
-                pixel = pixel_start.minimum((outputs.pixels - pixels).maximum(0))
-                number = row_start // schedule.block_rows * outputs.blocks_of_row + pixel_start // pixels
+                row = row_start.minimum((outputs.lines - outputs.block_rows).maximum(0))
+                pixel = pixel_start.minimum((outputs.line_pixels - pixels).maximum(0))
+                number = row_start // outputs.block_rows * outputs.blocks_of_row + pixel_start // pixels
                 compute(PlacedBlock(step, channel_block, row, pixel, number))
 
     def _multiply(
@@ -235,7 +235,7 @@ class TiledKernel(Generic[ScheduleType]):
         row_step, pixel_step = self._row_step(rows), self._pixel_step(rows)
         first, channel_tiles = self._first_input(rows, placed), schedule.channel_tiles
         block.clear()
-        joins_rows, taps, chunks = schedule.joins_rows, self._taps, self._chunks
+        joins_rows, taps, chunks = schedule.joins(self.shape), self._taps, self._chunks
         first_name, second_name = ("chunk", "tap") if joins_rows else ("tap", "chunk")
         first_count, second_count = (chunks, taps) if joins_rows else (taps, chunks)
         with loop(first_count, name=first_name) as outer, loop(second_count, name=second_name) as inner:
@@ -245,10 +245,9 @@ class TiledKernel(Generic[ScheduleType]):
             tiles = panel + step * (schedule.parts * channel_tiles * TILE_BYTES)
 
             def row_address(part: int, tile: int, begin: Index = begin) -> Index:
-                row_tile, pixel_tile = divmod(tile, schedule.pixel_tiles)
-                within = outputs.row_of_tile(row_tile) * row_step
-                within = within + outputs.pixel_of_tile(pixel_tile) * pixel_step
-                return begin + (part * rows.part + within)
+                row, pixel = outputs.place_of_tile(tile)
+                within = row * row_step + pixel * pixel_step
+                return begin + (rows.part * part + within)
 
             def filter_address(part: int, tile: int, tiles: Index = tiles) -> Index:
                 return tiles + (part * channel_tiles + tile) * TILE_BYTES
@@ -282,12 +281,11 @@ class TiledKernel(Generic[ScheduleType]):
         Its lines lie as far apart as pixels, so that the processor doesn't foresee them.
         """
         vectors, pixels = self.schedule.channel_tiles, results.outputs.row_pixels
-        count = pixels * (self.schedule.block_rows * vectors)
+        count = pixels * (results.outputs.block_rows * vectors)
         of_step = ceil_div(self._written_vectors, self._steps)
         for number in range(of_step):
             vector = (step * of_step + number).minimum(count - 1)
-            row, pixel = placed.row + vector // (pixels * vectors), placed.pixel + vector // vectors % pixels
-            position = results.outputs.position(row, pixel)
+            position = results.outputs.fetched(placed.row, placed.pixel, vector // vectors)
             first = self.blocks.first(placed.channel_block)
             results.store.prefetch(results.outputs.number, position, first, vector % vectors)
 
@@ -299,48 +297,42 @@ class TiledKernel(Generic[ScheduleType]):
         With `fetches_next` what the next one of the row writes is fetched meanwhile.
         """
         outputs = results.outputs
-        pixels = outputs.tile_pixels.minimum(outputs.row_pixels)
-        with (
-            loop(outputs.rows.minimum(self.schedule.block_rows), name="finished_row") as row,
-            loop(outputs.row_pixels, pixels, "finished_tile") as tile,
-        ):
-            with loop(pixels, name="finished_pixel") as pixel:
-                if fetches_next:
-                    self._fetch_next(results, placed, row, tile + pixel)
-                self._finish_pixel(results, placed, row, tile, pixel)
+
+        def finish(sums: Index, within: Index, row: Index, pixel: Index) -> None:
+            if fetches_next:
+                self._fetch_next(results, placed, row, within)
+            self._finish_pixel(results, placed, sums, row, pixel)
+
+        def after() -> None:
             if results.store.epilogue.calls_functions:
                 block.stay_awake()
 
-    def _fetch_next(self, results: BlockOutputs, placed: PlacedBlock, row: Index, pixel: Index) -> None:
-        """Fetches what the next register block of a row writes at a pixel, and what its epilogue reads there.
+        outputs.for_each(placed.row, placed.pixel, finish, after)
+
+    def _fetch_next(self, results: BlockOutputs, placed: PlacedBlock, row: Index, within: Index) -> None:
+        """Fetches what the next register block of a row writes at the same of its pixels, and what its
+        epilogue reads there.
 
         It is as far away as a register block takes.
         """
         schedule, outputs = self.schedule, results.outputs
-        last = (outputs.pixels - outputs.row_pixels).maximum(0)
-        following = (placed.pixel + outputs.row_pixels).minimum(last)
-        position = outputs.position(placed.row + row, following + pixel)
+        position = outputs.fetched_next(row, placed.pixel, within)
         first = self.blocks.first(placed.channel_block)
         vectors_of_line = CACHE_LINE_BYTES // (results.store.output.number.bytes * TILE_LANES)
         for vector in range(0, schedule.channel_tiles, vectors_of_line):
             results.store.prefetch(results.outputs.number, position, first, Index(vector))
 
     def _finish_pixel(
-        self, results: BlockOutputs, placed: PlacedBlock, row: Index, tile: Index, pixel: Index
+        self, results: BlockOutputs, placed: PlacedBlock, number: Index, row: Index, pixel: Index
     ) -> None:
-        """Makes outputs of the sums of a pixel of a row's tile, which begins at the sums of pixel `tile`."""
+        """Makes outputs of the sums of that number of a register block, at a place in the workgroup."""
         outputs, sums = results.outputs, results.sums.buffer
-        row_sums = outputs.block_pixels
-        if self.schedule.joins_rows:
-            row_sums = Index(split_columns(self.shape, self.schedule.pixel_block))
         values = [
-            sums.load(sums.offset([row * row_sums + (tile + pixel), v * TILE_LANES]), TILE_LANES)
+            sums.load(sums.offset([number, v * TILE_LANES]), TILE_LANES)
             for v in range(self.schedule.channel_tiles)
         ]
-        column = placed.pixel + (outputs.first_of_tile(tile) + pixel)
-        position = outputs.position(placed.row + row, column)
         first = self.blocks.first(placed.channel_block)
-        results.store.emit(values, outputs.number, position, first, column)
+        results.store.emit(values, outputs.number, outputs.position(row, pixel), first, pixel)
 
     @property
     def _taps(self) -> int:

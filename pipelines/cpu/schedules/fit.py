@@ -20,7 +20,7 @@ from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes, s
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import DirectSchedule, direct_workgroup_bytes, in_lines, interleaves_channels
 from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
-from .tiled import TileSchedule, merged_taps
+from .tiled import TileSchedule, may_join_rows
 from .weight_gradient import WeightGradientSchedule
 from .winograd import WinogradSchedule
 
@@ -337,8 +337,7 @@ def _matrix_block_misfit(schedule: TileSchedule, shape: ConvolutionShape, target
 def _joined_rows_misfit(schedule: TileSchedule, shape: ConvolutionShape) -> Reason | None:
     """Why a register block doesn't hold all rows of a workgroup: a copy of them needs zeros between rows."""
     joins = isinstance(schedule, Bf16MatrixUnitSchedule | F16MatrixUnitSchedule)
-    is_copied = shape.pads and not shape.unknown_sizes and merged_taps(shape) == 1
-    if not joins or not is_copied or set(shape.strides[-2:]) != {1} or schedule.row_tiles > 1:
+    if not joins or not may_join_rows(shape) or schedule.row_tiles > 1:
         return (
             f"pixel_block {schedule.pixel_block} is less than the {schedule.block_pixels} of a register block"
         )

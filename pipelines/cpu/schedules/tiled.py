@@ -14,6 +14,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     TILE_BYTES,
     TILE_CHANNELS,
     TILE_LANES,
+    TILE_ROWS,
     MatrixBlock,
 )
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -58,6 +59,15 @@ class TileSchedule(Schedule, ABC):
     def joins_rows(self) -> bool:
         """Whether tiles go on in the next row: what lies in the padding between two rows is summed, too."""
         return self.block_pixels > self.pixel_block
+
+    def joins_open_rows(self, shape: ConvolutionShape) -> bool:
+        """Whether they do of images of unknown sizes, whatever the schedule: where a row is expected to be no
+        longer than a tile. In longer ones what lies between takes longer to leave out than it gains."""
+        return False
+
+    def joins(self, shape: ConvolutionShape) -> bool:
+        """Whether they do of such images, or by the schedule."""
+        return self.joins_rows or self.joins_open_rows(shape)
 
     @property
     def block_rows(self) -> int:
@@ -154,6 +164,9 @@ class Bf16TileSchedule(TileSchedule, ABC):
     def panel_element_bytes(self, shape: ConvolutionShape) -> int:
         return BF16.bytes * self.parts
 
+    def joins_open_rows(self, shape: ConvolutionShape) -> bool:
+        return bool(shape.unknown_sizes) and may_join_rows(shape) and shape.output_size[-1] <= TILE_ROWS
+
     def row_taps(self, shape: ConvolutionShape) -> int:
         return shape.kernel_size[-1] // merged_taps(shape)
 
@@ -171,6 +184,11 @@ class Bf16TileSchedule(TileSchedule, ABC):
 
     def staged_rows(self, shape: ConvolutionShape) -> int:
         """Rows of the copied input, with those that only sums read that aren't outputs."""
+        if self.joins_open_rows(shape):
+            beyond = self.block.row_tiles
+            return split_rows(shape, self.row_block) + ceil_div(
+                beyond, split_columns(shape, self.pixel_block)
+            )
         beyond = self.block_pixels - self.joined_pixels(shape) if self.joins_rows else 0
         return split_rows(shape, self.row_block) + ceil_div(beyond, split_columns(shape, self.pixel_block))
 
@@ -195,6 +213,13 @@ def merged_taps(shape: ConvolutionShape) -> int:
     would fill tiles by less than a half."""
     merges = 2 * shape.input_channels <= TILE_CHANNELS and shape.dilations[-1] == 1
     return shape.kernel_size[-1] if merges else 1
+
+
+def may_join_rows(shape: ConvolutionShape) -> bool:
+    """Whether tiles of numbers of bf16 may go on in the next row: in a copy with zeros between rows."""
+    return (
+        shape.pads and merged_taps(shape) == 1 and shape.spatial_rank > 1 and set(shape.strides[-2:]) == {1}
+    )
 
 
 def input_step(shape: ConvolutionShape, dimension: int) -> int:

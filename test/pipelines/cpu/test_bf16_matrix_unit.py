@@ -136,6 +136,9 @@ OPEN_PROGRAMS = [
         dynamic_size=True,
     ),
     direct((40,), 24, 20, (10, 2, 1, 1, 1, 20), 3, strides=(2,), dynamic_size=True),
+    # All tiles of a small image are held at once, where it has the size that is expected.
+    direct((7, 7), 40, 40, (16, 4, 1, 1, 7, 7), 3, dynamic_size=True, dynamic_batch=True),
+    direct((9, 12), 64, 24, (12, 1, 2, 2, 5, 12), 1, low=(1, 1), high=(1, 1), dynamic_size=True),
 ]
 OPEN_SIZES = [(1, 1), (2, 3), (3, 40), (40, 3), (14, 14), (13, 31), (37, 41)]
 

@@ -93,6 +93,24 @@ def test_agrees_with_float64() -> None:
         compile_rewritten("\n".join(functions), "cpu", FLAGS)
 
 
+OPEN_PROGRAMS = [
+    direct((14, 14), 40, 72, (14, 2, 1, 2, 1, 196), dynamic_size=True, dynamic_batch=True),
+    direct((16, 16), 32, 16, (4, 1, 2, 1, 3, 8), 1, strides=(2, 2), dynamic_size=True),
+    direct((13, 17), 35, 40, (9, 1, 2, 2, 4, 17), 3, dynamic_size=True, activation="swish"),
+]
+
+
+@pytest.mark.parametrize("program", OPEN_PROGRAMS, ids=str)
+def test_images_may_have_any_size(program: SplitProgram) -> None:
+    """Fewer rows and pixels than a register block among them; without AVX-512 they are only compiled."""
+    if not HAS_AVX512:
+        compile_rewritten(program.function("main"), "cpu", FLAGS)
+        return
+    sizes = [(1, 1), (2, 3), (3, 40), (40, 3), (14, 14), (37, 41)]
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    program.check_sizes(sizes, batches, threads=1, flags=FLAGS)
+
+
 REFUSING = """
 import ctypes, struct, sys
 import iree.winograd, numpy as np
