@@ -35,7 +35,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import channels_of, image_array, image_operand, transposed
 from iree.winograd.pipelines.gpu.in_place import holds_channels, insertion_of, source_of
-from iree.winograd.pipelines.gpu.kernels.direct_columns import DirectColumnsKernel
+from iree.winograd.pipelines.gpu.kernels.direct import DirectKernel
 from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
@@ -258,7 +258,7 @@ class ProductLowering(ConvolutionLowering):
 class ColumnsLowering(ConvolutionLowering):
     """One kernel without a matrix product."""
 
-    kernel: DirectColumnsKernel
+    kernel: DirectKernel
 
     def lower(self) -> ir.Value:
         kernel = self.kernel

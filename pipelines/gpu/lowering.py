@@ -27,6 +27,7 @@ from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
+from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
@@ -44,7 +45,11 @@ from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPa
 from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_columns, lowered_rows
-from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import (
+    DepthwiseBlockSchedule,
+    GpuDepthwiseSchedule,
+    GroupedSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
@@ -234,6 +239,16 @@ def _depthwise(
     return ColumnsLowering(launcher, group, kernel)
 
 
+def _depthwise_block(
+    launcher: Launcher, group: ConvolutionGroup, schedule: DepthwiseBlockSchedule
+) -> ConvolutionLowering:
+    target = launcher.target
+    kernel = DepthwiseBlockKernel(
+        group.shape, schedule, takes_ptx=target.takes_ptx, float_register=target.float_register
+    )
+    return ColumnsLowering(launcher, group, kernel)
+
+
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
     kernel = GroupedKernel(group.shape, schedule, fetches_filters=launcher.target.takes_ptx)
     return ColumnsLowering(launcher, group, kernel)
@@ -276,6 +291,7 @@ LOWERINGS: Mapping[
         ImplicitGemmSchedule: _implicit_gemm,
         FusedSchedule: _fused,
         GpuDepthwiseSchedule: _depthwise,
+        DepthwiseBlockSchedule: _depthwise_block,
         GroupedSchedule: _grouped,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,

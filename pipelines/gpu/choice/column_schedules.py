@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.columns import (
     RESIDENT_THREADS_AHEAD,
+    DepthwiseBlockSchedule,
     GpuDepthwiseSchedule,
     GroupedSchedule,
     elements_read,
+    has_few_taps,
 )
 from iree.winograd.pipelines.gpu.schedules.fit import fits, kernel_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import column_threads
+from .depthwise_block_cost import block_threads
 from .representative import representative
 
 _COLUMN_SIZES = [
@@ -29,6 +33,19 @@ _COLUMN_SIZES = [
 DEPTHWISE_SCHEDULES = tuple(GpuDepthwiseSchedule(*each) for each in _COLUMN_SIZES)
 AHEAD_SCHEDULES = tuple(GpuDepthwiseSchedule(128, 16, columns, rows_ahead=2) for columns in (1, 2))
 """For few threads, which wait for their loads more than they compute."""
+BLOCKS_OF_FEW_TAPS = tuple(
+    DepthwiseBlockSchedule(128, *each, resident=512) for each in ((2, 2), (2, 4), (4, 2), (4, 4), (7, 2))
+)
+BLOCKS_OF_MANY_TAPS = tuple(
+    DepthwiseBlockSchedule(128, *each, resident=384) for each in ((2, 2), (2, 4), (4, 2), (4, 4), (2, 7))
+)
+"""For many threads. More taps take more registers, of which assemblers spill some where 512 are resident."""
+MAX_BLOCK_MULTIPLY_ADDS = 2000
+"""Of a thread: all of them are straight code."""
+MIN_BLOCK_OUTPUTS, MIN_BLOCK_THREADS = 14 * 14, 320
+"""Of an image, and of a multiprocessor: fewer were not measured."""
+_MAX_QUADS = {True: 32, False: 50}
+"""That threads keep of few taps and of many: more of them were spilled."""
 MAX_ROWS_AHEAD, MAX_ELEMENTS_AHEAD = 7, 9
 """Rows of taps, and what one reads of neighbouring outputs: all of it is straight code."""
 _FEW_ROWS = 3
@@ -37,8 +54,9 @@ GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 
 def depthwise_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
-) -> Iterator[GpuDepthwiseSchedule]:
+) -> Iterator[GpuDepthwiseSchedule | DepthwiseBlockSchedule]:
     """Those of depthwise convolutions that keep the target's limits."""
+    yield from _blocks(shape, target, machine)
     yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
     yield from _ahead(shape, target, machine)
 
@@ -46,6 +64,38 @@ def depthwise_schedules(
 def grouped_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GroupedSchedule]:
     """Those of grouped convolutions that fit the shape and the target."""
     yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
+
+
+def _blocks(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[DepthwiseBlockSchedule]:
+    """Those of blocks of outputs, where there are threads enough for all multiprocessors.
+
+    Nobody measured them on other GPUs than NVIDIA's, where channels are no whole quads, and where sizes are
+    known only at run time, so that each load has a condition.
+    """
+    is_whole = shape.output_channels % QUAD == 0 and not shape.unknown_sizes
+    if not target.takes_ptx or not is_whole or prod(shape.output_size) < MIN_BLOCK_OUTPUTS:
+        return
+    is_few = has_few_taps(shape.decomposition)
+    for schedule in BLOCKS_OF_FEW_TAPS if is_few else BLOCKS_OF_MANY_TAPS:
+        if kernel_misfit(shape, target, schedule) is not None:
+            continue
+        multiply_adds = QUAD * prod(shape.kernel_size) * schedule.rows * schedule.columns
+        is_short = multiply_adds <= MAX_BLOCK_MULTIPLY_ADDS
+        threads = block_threads(representative(shape), schedule)
+        is_busy = threads >= MIN_BLOCK_THREADS * machine.multiprocessors
+        if is_short and is_busy and _kept_quads(shape, schedule) <= _MAX_QUADS[is_few]:
+            yield schedule
+
+
+def _kept_quads(shape: ConvolutionShape, schedule: DepthwiseBlockSchedule) -> int:
+    """Sums of a thread's block, and all taps with a row of the image, or rows that a row of taps reads."""
+    decomposition = shape.decomposition
+    row = len(elements_read(decomposition, schedule.columns))
+    rows = (schedule.rows - 1) * decomposition.step[0] + 1
+    read = prod(shape.kernel_size) + row if has_few_taps(decomposition) else rows * row
+    return schedule.rows * schedule.columns + read
 
 
 def _ahead(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuDepthwiseSchedule]:

@@ -9,7 +9,11 @@ from typing import Any
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
+from iree.winograd.pipelines.gpu.schedules.columns import (
+    DepthwiseBlockSchedule,
+    GpuDepthwiseSchedule,
+    GroupedSchedule,
+)
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
@@ -33,6 +37,7 @@ from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
+from .depthwise_block_cost import depthwise_block_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
@@ -98,6 +103,7 @@ _SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
 STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
     {
         GpuDepthwiseSchedule: columns_seconds,
+        DepthwiseBlockSchedule: depthwise_block_seconds,
         GroupedSchedule: columns_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
-import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import Array
 from iree.winograd.pipelines.emission.control_flow import loop_carried, values_when, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
@@ -21,6 +19,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, consta
 from iree.winograd.pipelines.gpu.schedules.columns import ColumnsSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .direct import DirectKernel
 from .filter_lines import fetch_lines
 from .output_columns import Columns, OutputColumns
 from .transforms import ThreadGrid
@@ -30,16 +29,13 @@ _UNROLLED_ROWS = 5
 
 
 @dataclass(frozen=True)
-class DirectColumnsKernel(ABC):
+class DirectColumnsKernel(DirectKernel):
     """output[n, o..., k] = epilogue(sum over taps and channels of k's group of image * filters).
 
     A thread loads what a row of taps reads of its outputs, and that row of the filter, once.
     """
 
-    shape: ConvolutionShape
     schedule: ColumnsSchedule
-    layout: FilterLayout | None = None
-    """Of filters known only at run time; constants are taps x C/g x K."""
     fetches_filters: bool = False
     """Whether constants are brought near first, by instructions of NVIDIA's GPUs."""
 
@@ -54,29 +50,6 @@ class DirectColumnsKernel(ABC):
     ) -> list[ir.Value]:
         """The sums of all columns and those of one row of taps, which reads the image at this `position`."""
 
-    @property
-    def filter_extents(self) -> tuple[int, int, int]:
-        """taps x C/g x K."""
-        return (len(self.shape.decomposition.views), self.shape.group_inputs, self.shape.output_channels)
-
-    def pack_filters(self, transformed: Array) -> Array:
-        """The transformed filters [g, V*C/g, K/g] as `filter_extents` says."""
-        shape = self.shape
-        views, inputs = len(shape.decomposition.views), shape.group_inputs
-        by_view = transformed.reshape(shape.groups, views, inputs, shape.group_outputs)
-        rows = np.empty(self.filter_extents, transformed.dtype)
-        rows[list(self._tap_of_view)] = by_view.transpose(1, 2, 0, 3).reshape(self.filter_extents)
-        return rows
-
-    @property
-    def _tap_of_view(self) -> tuple[int, ...]:
-        """The row-major number of the one tap that each view holds."""
-        decomposition = self.shape.decomposition
-        taps = list(product(*map(range, decomposition.kernel_size)))
-        return tuple(
-            taps.index(tap) for view in decomposition.views for tap in decomposition.taps(view) if tap
-        )
-
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Columns of outputs, channels."""
         return self.grid.workgroups(self.all_columns(sizes).count(sizes.batch))
@@ -89,7 +62,6 @@ class DirectColumnsKernel(ABC):
         output: GlobalBuffer,
         epilogue: VectorEpilogue,
     ) -> None:
-        """`image` is N x H... x C, `output` is N x OH... x K."""
         all_columns = self.all_columns(work.sizes)
         number, quad, exists = self.grid.place(work.workgroup, all_columns.count(work.sizes.batch))
         channel = quad * QUAD

@@ -17,28 +17,17 @@ RESIDENT_THREADS_AHEAD = 384
 """Of depthwise kernels whose rows are ahead: for 7 x 7 taps NVIDIA's assembler gave threads 56 registers by
 itself, in which there is room for no row but the one that is multiplied."""
 
+_FEW_TAPS = 9
+
 
 @dataclass(frozen=True)
-class ColumnsSchedule(Schedule):
-    """How a workgroup computes directly: `threads`, each a quad of channels of so many output `columns`.
-
-    Neighbouring threads take neighbouring quads, up to `quads` of them, then outputs below each other.
-
-    Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
-    threads aren't a multiple of.
-    """
+class ThreadOutputsSchedule(Schedule):
+    """How threads of workgroups compute outputs directly, each by itself."""
 
     stage: ClassVar[str]
     """What the one kernel is called."""
 
     threads: int = 128
-    quads: int = 16
-    columns: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.quads & (self.quads - 1) or self.threads % self.quads:
-            raise ValueError(f"quads {self.quads} must be a power of two that divides threads {self.threads}")
 
     @property
     def resident_threads(self) -> int | None:
@@ -49,6 +38,25 @@ class ColumnsSchedule(Schedule):
         """None, whatever the types; `bytes_for` says what depthwise convolutions take."""
         del types
         return 0
+
+
+@dataclass(frozen=True)
+class ColumnsSchedule(ThreadOutputsSchedule):
+    """How a workgroup computes directly: `threads`, each a quad of channels of so many output `columns`.
+
+    Neighbouring threads take neighbouring quads, up to `quads` of them, then outputs below each other.
+
+    Raises ValueError for sizes that are not positive, and for quads that are no power of two or that the
+    threads aren't a multiple of.
+    """
+
+    quads: int = 16
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.quads & (self.quads - 1) or self.threads % self.quads:
+            raise ValueError(f"quads {self.quads} must be a power of two that divides threads {self.threads}")
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,27 @@ class GpuDepthwiseSchedule(ColumnsSchedule):
 
 
 @dataclass(frozen=True)
+class DepthwiseBlockSchedule(ThreadOutputsSchedule):
+    """Of the depthwise kernel whose threads compute `rows` x `columns` outputs of a quad of channels.
+
+    Neighbouring threads take neighbouring quads of all channels, then blocks below each other.
+    """
+
+    kind = "gpu-depthwise-block"
+    stage = "depthwise"
+
+    rows: int = 2
+    columns: int = 2
+    resident: int = 512
+    """Threads for which a multiprocessor should have registers."""
+
+    @property
+    def resident_threads(self) -> int:
+        """By itself NVIDIA's assembler takes fewer registers, and loads later."""
+        return self.resident
+
+
+@dataclass(frozen=True)
 class GroupedSchedule(ColumnsSchedule):
     """Of the kernel of groups of few channels, which are whole quads."""
 
@@ -82,12 +111,18 @@ class GroupedSchedule(ColumnsSchedule):
     stage = "grouped"
 
 
-def element_of(decomposition: Decomposition, column: int, tap: int) -> int:
-    """Which element along the last dimension a tap multiplies for an output, from the first column's on."""
-    return column * decomposition.step[-1] + tap * decomposition.dilation[-1]
+def has_few_taps(decomposition: Decomposition) -> bool:
+    """Whether a thread of a block of outputs has registers for the quads of all taps."""
+    return prod(decomposition.kernel_size) <= _FEW_TAPS
 
 
-def elements_read(decomposition: Decomposition, columns: int) -> tuple[int, ...]:
-    """All that so many neighbouring outputs read along the last dimension, each once, in order."""
-    taps = range(decomposition.kernel_size[-1])
-    return tuple(sorted({element_of(decomposition, *each) for each in product(range(columns), taps)}))
+def element_of(decomposition: Decomposition, output: int, tap: int, dimension: int = -1) -> int:
+    """Which element along a dimension a tap multiplies for an output, from the first output's on."""
+    return output * decomposition.step[dimension] + tap * decomposition.dilation[dimension]
+
+
+def elements_read(decomposition: Decomposition, outputs: int, dimension: int = -1) -> tuple[int, ...]:
+    """All that so many neighbouring outputs read along a dimension, each once, in order."""
+    taps = range(decomposition.kernel_size[dimension])
+    read = (element_of(decomposition, *each, dimension) for each in product(range(outputs), taps))
+    return tuple(sorted(set(read)))

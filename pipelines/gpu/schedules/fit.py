@@ -16,7 +16,12 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .columns import ColumnsSchedule, GpuDepthwiseSchedule, GroupedSchedule
+from .columns import (
+    DepthwiseBlockSchedule,
+    GpuDepthwiseSchedule,
+    GroupedSchedule,
+    ThreadOutputsSchedule,
+)
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
 from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
@@ -32,7 +37,12 @@ from .weight_gradient import (
 )
 
 GpuSchedule = (
-    GemmSchedule | GemvSchedule | MatrixSchedule | FusedSchedule | ColumnsSchedule | GpuWeightGradientSchedule
+    GemmSchedule
+    | GemvSchedule
+    | MatrixSchedule
+    | FusedSchedule
+    | ThreadOutputsSchedule
+    | GpuWeightGradientSchedule
 )
 
 
@@ -154,6 +164,14 @@ def _depthwise_misfit(
     return _channels_first_misfit(schedule, shape, target)
 
 
+def _depthwise_block_misfit(
+    schedule: DepthwiseBlockSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if len(shape.kernel_size) != 2:
+        return f"{schedule} is for images of two dimensions"
+    return _channels_first_misfit(schedule, shape, target)
+
+
 def _grouped_misfit(schedule: GroupedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if not has_groups_of_quads(shape):
         return f"{schedule} is for direct convolutions of groups of whole quads"
@@ -234,6 +252,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
         GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _depthwise_misfit),
+        DepthwiseBlockSchedule: ScheduleKind(_DEPTHWISE, _depthwise_block_misfit),
         GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
         MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),

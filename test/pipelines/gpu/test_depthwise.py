@@ -53,8 +53,7 @@ def test_rows_are_ahead_where_few_threads_wait(batch: int, taps: int, are_ahead:
     problem = ConvolutionProblem(batch, (14, 14), low, low, (taps, taps), (1, 1), (1, 1), 384, 384, 384)
     shape = ConvolutionShape.decomposed(problem, decompose((taps, taps), (1, 1), part_size=(1, 1)))
     (chosen,) = default_schedules(shape, HOPPER, default_gpu_machine("sm_90a"))
-    assert isinstance(chosen, GpuDepthwiseSchedule)
-    assert (chosen.rows_ahead is not None) == are_ahead
+    assert (isinstance(chosen, GpuDepthwiseSchedule) and chosen.rows_ahead is not None) == are_ahead
 
 
 def test_filters_that_exceed_shared_memory_are_not_brought_there() -> None:

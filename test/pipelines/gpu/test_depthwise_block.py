@@ -1,0 +1,178 @@
+"""Depthwise convolutions whose threads compute blocks of outputs, against float64."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from agreement import expect_within
+from convolution_program import Program, check_together
+from iree.winograd.cuda.early_launch import with_waits
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
+from iree.winograd.pipelines.gpu.choice.depthwise_block_cost import depthwise_block_seconds
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.columns import DepthwiseBlockSchedule, elements_read
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from ptx_interpreter import Kernel
+from scheduled_program import HOPPER, ScheduledProgram
+
+OTHER = replace(HOPPER, residency_attribute=None)
+SAME = ScheduledProgram((9, 11), 40, 40, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=40, batch=2)
+UNEVEN = ScheduledProgram(
+    (15, 19),
+    8,
+    8,
+    (7, 3),
+    (1, 1),
+    (1, 1),
+    strides=(2, 3),
+    dilations=(1, 2),
+    low=(5, 4),
+    high=(3, 2),
+    groups=8,
+    activation="gelu",
+)
+BLOCKS = (DepthwiseBlockSchedule(64, 4, 4), DepthwiseBlockSchedule(32, 3, 2, resident=384))
+
+
+def test_agrees_with_float64(gpu_target: str, gpu_device: str) -> None:
+    """Images of no whole number of blocks; a few taps and many, strides and dilations; GELU; channels that
+    are no whole quads; filters known only at run time."""
+    programs = [replace(each, schedule=block) for each in (SAME, UNEVEN) for block in BLOCKS]
+    odd = replace(SAME, channels=7, outputs=7, groups=7, schedule=BLOCKS[0])
+    programs += [odd, replace(odd, constant_filter=False), replace(programs[3], constant_filter=False)]
+    check_together(programs, target=gpu_target, devices=[gpu_device])
+
+
+def test_numbers_of_images_and_sizes_that_are_known_at_run_time(gpu_target: str, gpu_device: str) -> None:
+    program = replace(SAME, dynamic_batch=True, dynamic_size=True, schedule=BLOCKS[1])
+    program.check_sizes([(9, 11), (4, 3)], (1, 3), target=gpu_target, device=gpu_device)
+
+
+@dataclass(frozen=True)
+class HalfProgram(ScheduledProgram):
+    """The same of f16."""
+
+    def text(self, filters: npt.NDArray[Any] | None, name: str = "main") -> str:
+        text = super().text(filters, name)
+        image, result = (
+            f"tensor<{self.batch}x{height}x{width}x{self.channels}x"
+            for height, width in (self.size, self.output_size)
+        )
+        same = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
+        kinds = ", ".join(['"parallel"'] * 4)
+        generic = f"linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = [{kinds}]}}"
+        widened = f"""
+  %e = tensor.empty() : {image}f32>
+  %image = {generic} ins(%stored : {image}f16>) outs(%e : {image}f32>) {{
+  ^bb0(%in: f16, %out: f32):
+    %number = arith.extf %in : f16 to f32
+    linalg.yield %number : f32
+  }} -> {image}f32>"""
+        narrowed = f"""
+  %r = tensor.empty() : {result}f16>
+  %rounded = {generic} ins(%result : {result}f32>) outs(%r : {result}f16>) {{
+  ^bb0(%in: f32, %out: f16):
+    %number = arith.truncf %in : f32 to f16
+    linalg.yield %number : f16
+  }} -> {result}f16>
+  return %rounded : {result}f16>"""
+        text = text.replace(f"%image: {image}f32>", f"%stored: {image}f16>", 1)
+        text = text.replace(f") -> {result}f32> {{", f") -> {result}f16> {{" + widened, 1)
+        return text.replace(f"return %result : {result}f32>", narrowed)
+
+
+@pytest.mark.parametrize("element", [np.float32, np.float16])
+@pytest.mark.parametrize("program", [SAME, UNEVEN])
+def test_loads_where_the_image_has_pixels(program: Program, element: type, tmp_path: Path) -> None:
+    """Through CUDA, where the kernel's text is run here: nothing beside the image is read. Each pixel of a
+    block is loaded once, before the first branch, and none as if nobody wrote it (`cuda/early_launch.py`)."""
+    schedule, kind = BLOCKS[1], ScheduledProgram if element == np.float32 else HalfProgram
+    facts = {each.name: getattr(program, each.name) for each in fields(program)}
+    program = kind(**facts | {"batch": 1, "channels": 8, "outputs": 8, "groups": 8, "schedule": schedule})
+    (module,) = (each for each in program.ptx("sm_90a", tmp_path) if "depthwise" in each)
+    assert b".nc." not in with_waits(module.encode())
+    text = module.partition(".visible .entry")[2]
+    before, _, _ = text.partition("bra")
+    decomposition = decompose(
+        program.kernel, program.m, strides=program.strides, dilations=program.dilations, part_size=program.p
+    )
+    read = [elements_read(decomposition, each, d) for d, each in enumerate((schedule.rows, schedule.columns))]
+    taps = program.kernel[0] * program.kernel[1]
+    assert before.count("ld.global") == len(read[0]) * len(read[1]) + taps
+    image, filters, bias = program.arguments()
+    image = image.astype(element)
+    rows, columns = program.output_size
+    result = np.full((1, rows, columns, 8), np.nan, element)
+    name = re.search(r"\w+", text)
+    assert name is not None
+    threads = -(-rows // schedule.rows) * -(-columns // schedule.columns) * 2
+    workgroups = ((i, 0, 0) for i in range(-(-threads // schedule.threads)))
+    kernel = Kernel.parsed(f".visible .entry{text}", name[0])
+    kernel.run([image, filters.reshape(taps, 8), bias, result], workgroups)
+    expected = program.expected(image.astype(np.float32), filters, bias)
+    rounded = np.finfo(element).eps / 2 * np.abs(expected).max() if element == np.float16 else 0.0
+    expect_within(result, expected, program.bound() + rounded)
+
+
+@pytest.mark.parametrize(
+    ("batch", "taps", "target", "are_blocks"),
+    [(32, 7, HOPPER, True), (32, 3, HOPPER, True), (1, 7, HOPPER, False), (32, 7, OTHER, False)],
+)
+def test_are_chosen_where_there_are_many_threads(
+    batch: int, taps: int, target: GpuTarget, are_blocks: bool
+) -> None:
+    """On NVIDIA's GPUs."""
+    low = (taps // 2,) * 2
+    problem = ConvolutionProblem(batch, (28, 28), low, low, (taps, taps), (1, 1), (1, 1), 192, 192, 192)
+    shape = ConvolutionShape.decomposed(problem, decompose((taps, taps), (1, 1), part_size=(1, 1)))
+    (chosen,) = default_schedules(shape, target, default_gpu_machine("sm_90a"))
+    assert isinstance(chosen, DepthwiseBlockSchedule) == are_blocks
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "taps", "stride", "element", "block", "microseconds"),
+    [
+        (56, 144, 3, 1, "f16", DepthwiseBlockSchedule(128, 4, 4), 19.0),
+        (56, 144, 3, 1, "f32", DepthwiseBlockSchedule(128, 2, 4), 33.8),
+        (112, 96, 3, 2, "f16", DepthwiseBlockSchedule(128, 2, 2), 24.1),
+        (28, 240, 5, 1, "f16", DepthwiseBlockSchedule(128, 4, 4, resident=384), 12.3),
+        (14, 672, 5, 1, "f16", DepthwiseBlockSchedule(128, 2, 7, resident=384), 9.2),
+        (56, 96, 7, 1, "f16", DepthwiseBlockSchedule(128, 2, 4, resident=384), 31.8),
+        (56, 96, 7, 1, "f32", DepthwiseBlockSchedule(128, 2, 4, resident=384), 39.6),
+    ],
+)
+def test_takes_what_is_predicted(
+    size: int,
+    channels: int,
+    taps: int,
+    stride: int,
+    element: str,
+    block: DepthwiseBlockSchedule,
+    microseconds: float,
+) -> None:
+    """As an H200 took for 32 images, within a sixth."""
+    low, all_channels = taps // 2, (channels,) * 3
+    padding = (low,) * 2, (low + 1 - stride,) * 2
+    problem = ConvolutionProblem(32, (size,) * 2, *padding, (taps,) * 2, (stride,) * 2, (1, 1), *all_channels)
+    shape = ConvolutionShape.decomposed(
+        problem, decompose((taps,) * 2, (1, 1), strides=(stride,) * 2, part_size=(1, 1))
+    )
+    shape = shape.with_element_types(replace(shape.element_types, input=element, result=element))
+    predicted = depthwise_block_seconds(shape, block, default_gpu_machine("sm_90a"))["depthwise"]
+    assert predicted == pytest.approx(microseconds * 1e-6, rel=1 / 6)
+
+
+def test_is_for_images_of_two_dimensions() -> None:
+    problem = ConvolutionProblem(1, (40,), (0,), (0,), (3,), (1,), (1,), 64, 64, 64)
+    shape = ConvolutionShape.decomposed(problem, decompose((3,), (1,), part_size=(1,)))
+    assert "two dimensions" in (kernel_misfit(shape, HOPPER, BLOCKS[0]) or "")
