@@ -40,6 +40,7 @@ from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastK
 from iree.winograd.pipelines.gpu.kernels.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.implicit_gemm import ImplicitGemmKernel
 from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel, Product, ProductKernel
+from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.kernels.transforms import (
     TRANSFORM_THREADS,
     FilterTransformKernel,
@@ -49,6 +50,7 @@ from iree.winograd.pipelines.gpu.kernels.transforms import (
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 
 _ROW_BLOCKS = Size("row_blocks")
@@ -300,3 +302,17 @@ class ImplicitGemmLowering(ConvolutionLowering):
         operands = [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)]
         threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
         return self._finished(kernel, "direct", threads, operands, True, writes_channels_first=True)
+
+
+@dataclass(frozen=True)
+class StreamedLowering(ConvolutionLowering):
+    """One kernel through whose warps the pixels of the image stream."""
+
+    packing: StreamedPacking
+
+    def lower(self) -> ir.Value:
+        packing, kernel = self.packing, StreamedKernel(self.packing)
+        operands = [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)]
+        schedule = packing.schedule
+        threads = WorkgroupThreads(schedule.threads, schedule.resident_threads, schedule.warp_threads)
+        return self._finished(kernel, "direct", threads, operands, True)

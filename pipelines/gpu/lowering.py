@@ -18,6 +18,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
     FusedLowering,
     ImplicitGemmLowering,
     ProductLowering,
+    StreamedLowering,
 )
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -41,6 +42,7 @@ from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
@@ -63,6 +65,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaRdna4Schedule,
     WmmaSchedule,
 )
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     HalfWeightGradientSchedule,
@@ -229,6 +232,10 @@ def _warpgroup(
     return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
 
 
+def _streamed(launcher: Launcher, group: ConvolutionGroup, schedule: StreamedSchedule) -> ConvolutionLowering:
+    return StreamedLowering(launcher, group, StreamedPacking(group.shape, schedule))
+
+
 def _depthwise(
     launcher: Launcher, group: ConvolutionGroup, schedule: GpuDepthwiseSchedule
 ) -> ConvolutionLowering:
@@ -289,6 +296,7 @@ LOWERINGS: Mapping[
         WmmaSchedule: _split,
         WarpgroupSchedule: _warpgroup,
         ImplicitGemmSchedule: _implicit_gemm,
+        StreamedSchedule: _streamed,
         FusedSchedule: _fused,
         GpuDepthwiseSchedule: _depthwise,
         DepthwiseBlockSchedule: _depthwise_block,

@@ -14,6 +14,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .implicit_gemm_schedules import implicit_gemm_schedules
 from .rounded_products import multiplying_bf16
+from .streamed_schedules import streamed_schedules
 from .warp_schedules import unrolls_stages, warp_schedules
 from .warpgroup_schedules import gathering_schedules, warpgroup_schedules
 
@@ -35,6 +36,7 @@ def matrix_schedules(
         ),
         *gathering,
         *implicit_gemm_schedules(shape, target, machine),
+        *streamed_schedules(shape, target, machine),
     )
     yield from (
         each

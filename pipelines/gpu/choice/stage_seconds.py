@@ -26,6 +26,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaRdna4Schedule,
     WmmaSchedule,
 )
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     HalfWeightGradientSchedule,
@@ -44,6 +45,7 @@ from .gathering_cost import gathered_seconds
 from .gemv_cost import gemv_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .representative import representative
+from .streamed_cost import streamed_seconds
 from .weight_gradient_cost import weight_gradient_seconds
 
 
@@ -110,6 +112,7 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         HalfWeightGradientSchedule: weight_gradient_seconds,
         FusedSchedule: _with_filters(fused_seconds, filter_seconds),
         ImplicitGemmSchedule: _with_filters(implicit_gemm_seconds, split_filter_seconds),
+        StreamedSchedule: _with_filters(streamed_seconds, split_filter_seconds),
         GemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
         MfmaGemmSchedule: _with_filters(_of_products(MultiplyAddPacking), filter_seconds),
         GemvSchedule: _with_filters(_of_gemv, filter_seconds),

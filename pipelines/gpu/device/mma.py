@@ -106,11 +106,35 @@ def column_fragments(fragment: ir.Value) -> list[ir.Value]:
     return [vector.extract_strided_slice(type_, fragment, [2 * half], [2], [1]) for half in range(2)]
 
 
+def row_fragment(upper: ir.Value, lower: ir.Value) -> ir.Value:
+    """A fragment of 16 rows, of what a thread has of one of the upper and of one of the lower eight.
+
+    That is four numbers, two each of the first and of the last eight along the reduction dimension.
+    """
+    element = ir.VectorType(upper.type).element_type
+    pairs = [
+        vector.extract_strided_slice(vector_type(2, element), quad, [first], [2], [1])
+        for first in (0, 2)
+        for quad in (upper, lower)
+    ]
+    type_ = ir.VectorType.get([_FRAGMENT_MATRICES, 2], element)
+    fragment = arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, ir.FloatAttr.get(element, 0.0)))
+    for number, pair in enumerate(pairs):
+        fragment = vector.insert(pair, fragment, [], [number])
+    return fragment
+
+
 def no_sums() -> ir.Value:
     """A fragment of sums that are zero."""
     type_ = ir.VectorType.get([2, 2], MATRIX_SUMS.type)
     zero = ir.FloatAttr.get(MATRIX_SUMS.type, 0.0)
     return arith.constant(type_, ir.DenseElementsAttr.get_splat(type_, zero))
+
+
+def sums_of_rows(upper: ir.Value, lower: ir.Value) -> ir.Value:
+    """A fragment of sums of which a thread has the same two numbers in each of its rows."""
+    type_ = ir.VectorType.get([2, 2], MATRIX_SUMS.type)
+    return vector.from_elements(type_, [upper, upper, lower, lower])
 
 
 def multiply(rows: ir.Value, columns: ir.Value, sums: ir.Value) -> ir.Value:

@@ -18,7 +18,7 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
@@ -232,11 +232,7 @@ class SplitFilterKernel:
     ) -> None:
         packing, shape, block = self.packing, self.packing.shape, self.packing.schedule.block_columns
         taps = filter_taps(packing, self.layout, row, column, group, source)
-        in_block = column % block
-        unit, quad = packing.schedule.unit, in_block // QUAD
-        *_, third, fourth = unit.column_weights
-        first = in_block // MATRIX_ROWS * MATRIX_ROWS + quad % 2 * third + quad // 2 % 2 * fourth
-        lines = [first + unit.row_of(i) for i in range(QUAD)]
+        lines = packing.stage_lines(column % block)
         reduction = packing.schedule.block_reduction
         stage = row // reduction * block
         places = [packing.stage_place(stage + line, row % reduction) for line in lines]

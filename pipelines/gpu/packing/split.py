@@ -205,6 +205,13 @@ class SplitPacking(ProductPacking):
         chunk = (position // COPIED) ^ (line % unit.row_chunks)
         return line * unit.stage_row + chunk * COPIED + position % COPIED
 
+    def stage_lines(self, column: Index) -> list[Index]:
+        """The rows of a stage that a quad of columns of a block is."""
+        unit, quad = self.schedule.unit, column // QUAD
+        *_, third, fourth = unit.column_weights
+        first = column // MATRIX_ROWS * MATRIX_ROWS + quad % 2 * third + quad // 2 % 2 * fourth
+        return [first + unit.row_of(i) for i in range(QUAD)]
+
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
         schedule, groups, unit = self.schedule, self.shape.groups, self.schedule.unit
         stage = schedule.block_reduction

@@ -28,6 +28,7 @@ from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSch
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
+from .streamed import StreamedSchedule
 from .warpgroup import WarpgroupSchedule
 from .weight_gradient import (
     GpuWeightGradientSchedule,
@@ -156,6 +157,20 @@ def _implicit_gemm_misfit(
     return _warpgroup_products_misfit(schedule, target) or _unit_misfit(schedule, schedule.unit, target)
 
 
+def _streamed_misfit(schedule: StreamedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
+    if shape.transform_size > 1 or shape.group_inputs % QUAD or shape.group_outputs % QUAD:
+        return f"{schedule} is for direct convolutions of groups of whole quads"
+    if shape.unknown_sizes:
+        return f"{schedule} is for images whose sizes are known at compile time"
+    if (needed := schedule.bytes_for(shape)) > target.shared_memory_bytes:
+        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    if not schedule.has_all_blocks(shape):
+        return f"{shape.reduction} positions are fewer blocks of channels than {schedule} has"
+    if schedule.groups > 1 and shape.group_outputs > schedule.block_columns:
+        return f"{schedule} has all output channels of a group in a block"
+    return _matrix_misfit(schedule, shape, target)
+
+
 def _depthwise_misfit(
     schedule: GpuDepthwiseSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
@@ -250,6 +265,7 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         WmmaRdna4Schedule: ScheduleKind(_CONVOLUTION, _matrix_misfit),
         WarpgroupSchedule: ScheduleKind(_CONVOLUTION, _warpgroup_misfit),
         ImplicitGemmSchedule: ScheduleKind(_CONVOLUTION, _implicit_gemm_misfit),
+        StreamedSchedule: ScheduleKind(_CONVOLUTION, _streamed_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
         GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _depthwise_misfit),
         DepthwiseBlockSchedule: ScheduleKind(_DEPTHWISE, _depthwise_block_misfit),

@@ -1,0 +1,90 @@
+"""Schedules of direct convolutions whose pixels stream through warps, among which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.warpgroup import registers_of
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .rounded_products import multiplying_as_is
+
+STREAMED_WARPS = 8
+"""Of a workgroup, or as many as divide groups equally."""
+STREAMED_ROWS = (32, 16)
+RESIDENT_WORKGROUPS = (4, 3, 2, 1)
+CHANNEL_BLOCKS = (1, 2, 3, 4, 6, 8)
+MOST_KEPT = 10
+"""Sixteens of columns of a block, whose sums stay in registers while one block of channels after the other
+is multiplied. Of 32 rows there is more than a workgroup: by one an H200 took 43 us for 32 x 56 x 56 x 384 to
+96 in f16, by 16 rows 35."""
+SUMMED_PRODUCTS, MOST_SUMMED = 64, 96
+"""Large products that matrix units sum, and at most where that is a whole block of channels."""
+SPARE_REGISTERS, SPARE_REGISTERS_OF_KEPT = 38, 62
+"""Of a thread, for what is neither of the image nor sums; and where sums of all columns are kept."""
+
+
+def streamed_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[StreamedSchedule]:
+    """By products and rows the one of most warps on a multiprocessor that it has registers for."""
+    if shape.transform_size > 1 or (len(shape.decomposition.views) > 1 and not _is_narrow(shape)):
+        return
+    unit = MATRIX_ROWS if shape.exact_type is None or shape.group_outputs <= MATRIX_ROWS else 2 * MATRIX_ROWS
+    columns = ceil_div(shape.group_outputs, unit) * unit
+    groups = next(each for each in range(STREAMED_WARPS, 0, -1) if shape.groups % each == 0)
+    warps = STREAMED_WARPS // groups * groups
+    for products, rows in product((SPLIT_PRODUCTS, ROUNDED_PRODUCTS), STREAMED_ROWS):
+        for resident, blocks in product(RESIDENT_WORKGROUPS, CHANNEL_BLOCKS):
+            schedule = StreamedSchedule(
+                rows,
+                columns,
+                warps,
+                walking_workgroups=resident * machine.multiprocessors,
+                groups=groups,
+                channel_blocks=blocks,
+                resident_workgroups=resident,
+                products=products,
+                summed_block=_summed_block(shape, blocks) if products == SPLIT_PRODUCTS else None,
+            )
+            schedule = multiplying_as_is(schedule, shape)
+            if kernel_misfit(shape, target, schedule) is None and _has_registers(shape, schedule):
+                yield schedule
+                break
+
+
+def _is_narrow(shape: ConvolutionShape) -> bool:
+    """Whether they are groups of half precision: of split numbers an H200 took a quarter longer by these taps
+    than by multiply-adds."""
+    return shape.groups > 1 and shape.exact_type is not None
+
+
+def _summed_block(shape: ConvolutionShape, blocks: int) -> int | None:
+    """Large products that matrix units sum; None for all of few."""
+    each = ceil_div(ceil_div(shape.reduction, MATRIX_ROWS), blocks) * MATRIX_ROWS
+    if shape.reduction <= SUMMED_PRODUCTS:
+        return None
+    return each if blocks > 1 and each <= MOST_SUMMED else SUMMED_PRODUCTS
+
+
+def _has_registers(shape: ConvolutionShape, schedule: StreamedSchedule) -> bool:
+    """Whether there are registers for what a thread has of the image, of two blocks, and for its sums."""
+    steps, tiles = schedule.block_steps(shape), schedule.block_rows // MATRIX_ROWS
+    # A thread has two quads of a step, of half as many registers as they are where they lie, and as parts.
+    held = tiles * steps * (8 if schedule.scales_operands else 4)
+    fragments = tiles * steps * 4 * schedule.parts
+    kept = schedule.block_columns // MATRIX_ROWS if schedule.channel_blocks > 1 else 1
+    if kept > MOST_KEPT or (kept > 1 and tiles > 1 and schedule.resident_workgroups == 1):
+        return False
+    sums = tiles * kept * 8 * schedule.parts
+    spare = SPARE_REGISTERS if kept == 1 else SPARE_REGISTERS_OF_KEPT
+    threads = schedule.resident_workgroups * schedule.warps * WARP_THREADS
+    return held + fragments + sums + spare <= registers_of(threads)
