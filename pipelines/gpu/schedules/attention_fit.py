@@ -24,6 +24,11 @@ MOST_WARPS = 4
 as if there were workgroups of their own."""
 _MOVED = 1.5
 """What moving keys and values to shared memory takes, times what a warpgroup does with them."""
+_MOVED_BESIDE = 0.44
+"""The same of 49 to 64 channels, of blocks that come while other workgroups of a multiprocessor multiply."""
+_ALONE = 1.15
+"""What a workgroup takes there that is the only one of a multiprocessor, times what it would take beside
+others."""
 _RESIDENT_THREADS = 512, 256
 """For which there are registers where a thread has few scores and results, or many."""
 _LONE_CHANNELS = 48
@@ -88,7 +93,12 @@ def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[Warpgro
 
     Four of them, and blocks of 64 keys, take 157 us of 16 heads of 4096 tokens and 40 channels on an H200,
     190 with a fourth stage, two of them with blocks of 128 keys 238. Of 80 channels a fourth stage saves 4%.
-    Of 128 blocks of 128 keys would save 5%, but threads lack registers where the last block is a part of one.
+    Of 128 channels blocks of 128 keys take 48.4 us of 32 heads of 1024 tokens where those of 64 take 53.9,
+    but threads lack registers where the last block is a part of one.
+
+    Of 64 channels a multiprocessor takes as long as it has queries, however its workgroups share these: 48
+    heads of 196 tokens take 8.6 us by four warpgroups, 6.1 by two or one, 96 heads 9.0, 8.9 and 7.8. Of 1024
+    tokens these take 80.9, 76.8 and 90.7, since a lone warpgroup has the keys moved for itself.
     """
     channels, columns = max(problem.scores.reduction, problem.mixtures.columns), problem.scores.columns
     has_few_results = channels <= 64
@@ -98,11 +108,14 @@ def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[Warpgro
         keys, most = 128 if channels <= 80 else 64, 2
     has_few = channels <= 80 and min(keys, columns) <= 80
     threads = _RESIDENT_THREADS[0 if has_few else 1]
+    moves_beside = _LONE_CHANNELS < channels <= 64 and keys == 64
 
     def work(schedule: WarpgroupAttentionSchedule) -> float:
         """Of the multiprocessor that has most queries."""
         rounds = ceil_div(schedule.workgroups(problem), MULTIPROCESSORS)
-        return rounds * (schedule.warpgroups + _MOVED)
+        if not moves_beside:
+            return rounds * (schedule.warpgroups + _MOVED)
+        return rounds * (schedule.warpgroups + _MOVED_BESIDE) * (_ALONE if schedule.resident == 1 else 1.0)
 
     def scheduled(warpgroups: int) -> WarpgroupAttentionSchedule:
         resident = max(1, threads // (warpgroups * WARPGROUP_THREADS))
@@ -111,9 +124,14 @@ def _of_warpgroups(problem: AttentionProblem, target: GpuTarget) -> list[Warpgro
         schedule = WarpgroupAttentionSchedule(warpgroups, keys, resident)
         has_memory = resident * schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
         # Four are to stay close to each other.
-        return schedule if has_memory and warpgroups < 4 else replace(schedule, stages=_FEWEST_STAGES)
+        has_more_stages = has_memory and warpgroups < 4 and not moves_beside
+        return schedule if has_more_stages else replace(schedule, stages=_FEWEST_STAGES)
 
-    return sorted(map(scheduled, range(most, 0, -1)), key=work)
+    found = sorted(map(scheduled, range(most, 0, -1)), key=work)
+    has_whole_blocks = 80 < channels <= 128 and columns % 128 == 0 and not problem.masks
+    if has_whole_blocks and found[0].warpgroups == 2:
+        found.insert(0, WarpgroupAttentionSchedule(2, 128, stages=_FEWEST_STAGES))
+    return found
 
 
 def _on_cdna(problem: AttentionProblem, target: GpuTarget, family: AmdFamily) -> AttentionSchedule | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
+from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -110,6 +112,14 @@ class PixelsToTokens(nn.Module):
         queries, keys, values = x.flatten(2).chunk(3, 1)
         weights = torch.softmax((queries.transpose(1, 2) @ keys) * SCALE, -1)
         return weights @ values.transpose(1, 2)
+
+
+def of_tokens(heads: int, tokens: int, channels: int) -> AttentionProblem:
+    """Attention of tokens to each other."""
+    rows, columns = (Matrices(0, (), *strides) for strides in ((channels, 1), (1, channels)))
+    scores = BatchProduct(heads, tokens, tokens, channels, rows, columns, rows)
+    mixtures = BatchProduct(heads, tokens, channels, tokens, rows, rows, rows)
+    return AttentionProblem(scores, mixtures, safe=True)
 
 
 def attended(queries: Exact, keys: Exact, values: Exact, bias: Exact | float = 0.0) -> tuple[Exact, Exact]:

@@ -10,10 +10,9 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from attention_program import Heads, MaskedHeads, Pixels, Projected, attended
+from attention_program import Heads, MaskedHeads, Pixels, Projected, attended, of_tokens
 from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.gpu import attention_lowering
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
@@ -140,7 +139,7 @@ def test_attention_leaves_simds_two_waves_on_rdna(architecture: str, tokens: int
     family = amd_family(architecture)
     assert family is not None
     target = GpuTarget(1024, 48 << 10, architecture=architecture)
-    schedule = attention_schedule(problem := _of_tokens(2, tokens, channels), target)
+    schedule = attention_schedule(problem := of_tokens(2, tokens, channels), target)
     assert schedule is not None and schedule.shared_memory_bytes(problem) <= target.shared_memory_bytes
     assert waves_by_sharing(schedule, problem, family) >= 2
 
@@ -152,19 +151,11 @@ def test_attention_leaves_simds_two_waves_by_sharing(architecture: str, channels
     family, chip = amd_family(architecture), amd_chip(architecture)
     assert family is not None and chip is not None
     tokens = 4 * chip.compute_units * family.simds * 2 * 64 // 4
-    schedule = attention_schedule(problem := _of_tokens(1, tokens, channels), _amd(architecture))
+    schedule = attention_schedule(problem := of_tokens(1, tokens, channels), _amd(architecture))
     assert schedule is not None and waves_by_sharing(schedule, problem, family) >= 2
     # Of few queries each compute unit has at most one workgroup, whatever it has room for.
-    few = attention_schedule(_of_tokens(1, 64, channels), _amd(architecture))
+    few = attention_schedule(of_tokens(1, 64, channels), _amd(architecture))
     assert few is not None and few.queries == 16
-
-
-def _of_tokens(heads: int, tokens: int, channels: int) -> AttentionProblem:
-    """Attention of tokens to each other."""
-    rows, columns = (Matrices(0, (), *strides) for strides in ((channels, 1), (1, channels)))
-    scores = BatchProduct(heads, tokens, tokens, channels, rows, columns, rows)
-    mixtures = BatchProduct(heads, tokens, channels, tokens, rows, rows, rows)
-    return AttentionProblem(scores, mixtures, safe=True)
 
 
 def _amd(architecture: str) -> GpuTarget:

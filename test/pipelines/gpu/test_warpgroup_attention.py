@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended
+from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended, of_tokens
 from iree.winograd.compiling.program import compile
+from iree.winograd.passes.match.attention import MaskRows
+from iree.winograd.passes.match.batch_matmul import Matrices
 from iree.winograd.pipelines.gpu.schedules import attention_fit
+from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
+from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
+from scheduled_program import HOPPER
 from torch import nn
 from wide import wide, wide_combinations
 
@@ -133,15 +139,45 @@ def test_queries_that_no_key_has_a_score_for(safe: bool, tmp_path: Path) -> None
     assert is_right.all()
 
 
-@pytest.mark.parametrize("channels", wide([40, 64, 80, 128, 160]))
+@pytest.mark.parametrize(
+    ("channels", "tokens"),
+    wide_combinations([*((channels, 576) for channels in (40, 64, 80, 128, 160)), (96, 512), (128, 512)]),
+)
 @pytest.mark.parametrize("multiprocessors", [1, 132])
 def test_threads_have_registers(
-    multiprocessors: int, channels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    multiprocessors: int, channels: int, tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also with blocks of 128 keys, of which the last one is no part."""
     monkeypatch.setattr(attention_fit, "MULTIPROCESSORS", multiprocessors)
-    inputs = [torch.zeros(1, 8, 576, channels, dtype=torch.bfloat16) for _ in range(3)]
+    inputs = [torch.zeros(1, 8, tokens, channels, dtype=torch.bfloat16) for _ in range(3)]
     _, name = compiled_kernel(HalfBetween(), inputs, tmp_path)
     assert spilled_bytes(tmp_path, ARCHITECTURE)[name] == 0
+
+
+@pytest.mark.parametrize(
+    ("heads", "tokens", "channels", "chosen"),
+    [
+        (32, 1024, 128, (2, 128, 1)),
+        (32, 1000, 128, (2, 64, 1)),
+        (96, 196, 64, (1, 64, 3)),
+        (96, 1024, 64, (2, 64, 2)),
+        (48, 196, 64, (2, 64, 2)),
+        (16, 1024, 80, (2, 128, 1)),
+        (16, 4096, 40, (4, 64, 1)),
+    ],
+)
+def test_the_fastest_of_those_measured_is_chosen(
+    heads: int, tokens: int, channels: int, chosen: tuple[int, int, int]
+) -> None:
+    """Warpgroups, keys of a block, workgroups of a multiprocessor on an H200."""
+    problem = replace(of_tokens(heads, tokens, channels), half="f16")
+    schedule = attention_schedule(problem, HOPPER)
+    assert isinstance(schedule, WarpgroupAttentionSchedule)
+    assert (schedule.warpgroups, schedule.keys, schedule.resident) == chosen
+    if schedule.keys == 128 and channels > 80:
+        masked = replace(problem, masks=(MaskRows(Matrices(0, (), tokens, 1)),))
+        schedule = attention_schedule(masked, HOPPER)
+        assert schedule is not None and schedule.keys == 64
 
 
 @pytest.mark.matrix_units
