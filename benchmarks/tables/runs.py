@@ -288,6 +288,11 @@ RUNS: Mapping[str, Run] = {
         f"{ZEN3}, beside other work",
         "open_sizes --rounds 3 --burst 0.03 --programs build/open-sizes --tools torch onnxruntime openvino",
     ),
+    "open-sizes-zen3-inductor.json": Run(
+        "2026-11-29",
+        f"{ZEN3}, beside other work",
+        "open_sizes --rounds 3 --burst 0.03 --programs build/open-sizes --tools inductor --network film",
+    ),
     "open-sizes.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
