@@ -28,8 +28,9 @@ is multiplied. Of 32 rows there is more than a workgroup: by one an H200 took 43
 96 in f16, by 16 rows 35."""
 SUMMED_PRODUCTS, MOST_SUMMED = 64, 96
 """Large products that matrix units sum, and at most where that is a whole block of channels."""
-SPARE_REGISTERS, SPARE_REGISTERS_OF_KEPT = 38, 62
-"""Of a thread, for what is neither of the image nor sums; and where sums of all columns are kept."""
+SPARE_REGISTERS, SPARE_REGISTERS_OF_SCALED, SPARE_REGISTERS_OF_KEPT = 38, 50, 66
+"""Of a thread, for what is neither of the image nor sums; where numbers are scaled; and where sums of all
+columns are kept."""
 
 
 def streamed_schedules(
@@ -85,6 +86,7 @@ def _has_registers(shape: ConvolutionShape, schedule: StreamedSchedule) -> bool:
     if kept > MOST_KEPT or (kept > 1 and tiles > 1 and schedule.resident_workgroups == 1):
         return False
     sums = tiles * kept * 8 * schedule.parts
-    spare = SPARE_REGISTERS if kept == 1 else SPARE_REGISTERS_OF_KEPT
+    spare = SPARE_REGISTERS_OF_SCALED if schedule.scales_operands else SPARE_REGISTERS
+    spare = spare if kept == 1 else SPARE_REGISTERS_OF_KEPT
     threads = schedule.resident_workgroups * schedule.warps * WARP_THREADS
     return held + fragments + sums + spare <= registers_of(threads)

@@ -181,7 +181,6 @@ def test_nothing_waits_for_other_warps_but_for_filters(tmp_path: Path) -> None:
                 f"32x56x56x384->96 {POINTWISE} 1 f32",
                 f"32x112x112x16->96 {POINTWISE} 1 f32",
                 f"32x28x28x116->116 {POINTWISE} 1 f32",
-                f"32x56x56x56->56 {X3} 7 f32",
             ]
         ),
     ],
