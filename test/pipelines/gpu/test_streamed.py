@@ -46,7 +46,6 @@ GROUPED = replace(
 )
 HALF = ElementTypes("f16", "f32", "f32", "f16", "f32")
 POINTWISE = "kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups"
-X3 = "kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups"
 
 
 def _shape(text: str) -> ConvolutionShape:
