@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.merged_elementwise import build_together
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.processor.transposition import MAX_INTERLEAVED_CHANNELS
+from iree.winograd.pipelines.cpu.processor.transposition import EXCHANGED_HALVES, MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor, read_tensor
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -141,29 +142,38 @@ def dispatch_of(operation: TensorOperation, target: CpuTarget) -> TensorDispatch
 
 
 def _channels_last(operation: ChannelsLast | ChannelShuffle, target: CpuTarget) -> TensorDispatch:
-    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
-
-    image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
-    batch, channels, *size = type_.shape
-    kernel, sizes = ImageTransposition.of(type_, target), (batch, *size, channels)
-    if kernel.pixels is not None:
-        return TensorDispatch(kernel, (image,), sizes)
-    extents = {Size("input", dimension): size_of(image, 2 + dimension) for dimension in range(len(size))}
-    dynamic = image_tensor(type_, "input", channels_first=True).dynamic
-    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(dynamic, dynamic))
+    batch, channels, *size = operation.image.type.shape
+    return _transposed(operation.image, (batch, *size, channels), target, makes_first=False)
 
 
 def _channels_first(operation: ChannelsFirst, target: CpuTarget) -> TensorDispatch:
+    batch, *size, channels = operation.image.type.shape
+    return _transposed(operation.image, (batch, channels, *size), target, makes_first=True)
+
+
+def _transposed(
+    image: ir.Value, sizes: tuple[int, ...], target: CpuTarget, *, makes_first: bool
+) -> TensorDispatch:
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
 
-    image, type_ = operation.image, ir.RankedTensorType(operation.image.type)
-    batch, *size, channels = type_.shape
-    kernel = ImageTransposition(channels, None, 1, target, makes_first=True)
-    extents = {Size("input", dimension): size_of(image, 1 + dimension) for dimension in range(len(size))}
-    dynamic = image_tensor(type_, "input", channels_first=False).dynamic
-    return TensorDispatch(
-        kernel, (image,), (batch, channels, *size), extents=extents, dynamic=(dynamic, dynamic)
-    )
+    type_ = ir.RankedTensorType(image.type)
+    kernel = ImageTransposition.of(type_, target, makes_first=makes_first)
+    if kernel.pixels is not None:
+        return TensorDispatch(kernel, (image,), sizes)
+    first = 1 if makes_first else 2
+    extents = {
+        Size("input", dimension): size_of(image, first + dimension) for dimension in range(type_.rank - 2)
+    }
+    dynamic = image_tensor(type_, "input", channels_first=not makes_first).dynamic
+    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(dynamic, dynamic))
+
+
+def _misfit_of_first(operation: ChannelsFirst, target: CpuTarget) -> Reason | None:
+    _, *size, channels = operation.image.type.shape
+    half = half_type(operation.image)
+    if any(map(is_dynamic, size)) or (half is not None and channels >= EXCHANGED_HALVES):
+        return None
+    return f"IREE makes {channels} channels of {half or 'f32'} first as fast in images of known size"
 
 
 def _misfit_of_shuffle(operation: ChannelShuffle, target: CpuTarget) -> Reason | None:
@@ -416,7 +426,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
 _KINDS: Mapping[type, _Kind] = MappingProxyType(
     {
         ChannelsLast: _Kind(_channels_last),
-        ChannelsFirst: _Kind(_channels_first),
+        ChannelsFirst: _Kind(_channels_first, _misfit_of_first),
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling),
         PixelSelection: _Kind(_pixel_selection),

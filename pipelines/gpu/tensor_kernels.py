@@ -337,6 +337,11 @@ def _misfit_of_attention(operation: BatchedAttention, target: GpuTarget) -> Reas
     return f"a workgroup has not enough memory, or registers, for heads of {channels} channels"
 
 
+def _misfit_of_transposition(operation: ChannelsLast) -> Reason | None:
+    element = ir.RankedTensorType(operation.image.type).element_type
+    return None if isinstance(element, ir.F32Type) else f"IREE transposes images of {element} on GPUs"
+
+
 def _misfit_of_row_sums(operation: RowSums) -> Reason | None:
     if not isinstance(ir.RankedTensorType(operation.image.type).element_type, ir.F32Type):
         return "sums of images of unknown sizes are of f32"
@@ -352,8 +357,8 @@ def _on_all_targets(misfit: Callable[[Any], Reason | None]) -> _Misfit:
 
 _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
     {
-        ChannelsLast: lambda *_: None,
-        ChannelsFirst: lambda *_: "IREE transposes images of unknown sizes on GPUs",
+        ChannelsLast: _on_all_targets(_misfit_of_transposition),
+        ChannelsFirst: lambda *_: "IREE makes channels of results first on GPUs",
         ChannelShuffle: lambda *_: "groups of channels are parts that are interleaved on GPUs",
         InterleavedChannels: _on_all_targets(_misfit_of_interleaving),
         MaxPooling: _misfit_of_maxima,

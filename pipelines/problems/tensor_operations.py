@@ -36,7 +36,7 @@ class ChannelsLast:
 
 @dataclass(frozen=True)
 class ChannelsFirst:
-    """`N x H... x C`, of which an H is known only at run time, as `N x C x H...`. C is static."""
+    """`N x H... x C` as `N x C x H...`. C is static."""
 
     image: ir.Value
 

@@ -25,6 +25,8 @@ from ..problems.tensor_operations import (
 )
 
 _KERNELS = ("flow.dispatch", "winograd.")
+_MOVED = ("f32", "f16", "bf16")
+"""Elements of images."""
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""
 
@@ -44,8 +46,8 @@ class TransposeImages:
       becomes
         %t = flow.dispatch @winograd_channels_last_1024x3(%x)
 
-    Results of kernels that are returned channels first, of sizes known only at run time, become such a kernel
-    on CPUs: IREE's code takes twice as long for these as for known ones.
+    Results of kernels that are returned channels first become such a kernel on CPUs, of f16 and bf16, and of
+    sizes known only at run time: IREE's code takes twice as long for these as for known ones.
 
         %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) permutation = [0, 3, 1, 2]
         %r = hal.tensor.export %t
@@ -174,25 +176,24 @@ def _concatenated(image: ir.Value) -> tuple[ChannelSlice, ...] | None:
 
 
 def _moves_channels(transposition: ir.Operation) -> bool:
-    """Whether it makes images of f32, of static channels, channels last."""
+    """Whether it makes images of f32, f16 or bf16, of static channels, channels last."""
     image = ir.RankedTensorType(transposition.operands[0].type)
     return (
         is_transposition(transposition, to_channels_last(image.rank))
-        and str(image.element_type) == "f32"
+        and str(image.element_type) in _MOVED
         and not is_dynamic(image.shape[1])
     )
 
 
 def _returns_channels_first(transposition: ir.Operation) -> bool:
-    """Whether it makes results of a kernel, f32 of unknown sizes, channels first to be returned."""
+    """Whether it makes results of a kernel channels first to be returned."""
     image = transposition.operands[0]
     type_, kernel = ir.RankedTensorType(image.type), defining_operation(image)
-    _, *size, channels = type_.shape
+    channels = type_.shape[-1]
     users = {use.owner.operation.name for use in transposition.results[0].uses}
     return (
         is_transposition(transposition, to_channels_first(type_.rank))
-        and str(type_.element_type) == "f32"
-        and any(map(is_dynamic, size))
+        and str(type_.element_type) in _MOVED
         and not is_dynamic(channels)
         and kernel is not None
         and kernel.name.startswith(_KERNELS)

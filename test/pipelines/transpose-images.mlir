@@ -20,6 +20,18 @@ util.func public @argument(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   util.return %v : tensor<16x225x3xf32>
 }
 
+// Of half precision as of f32.
+// CHECK-LABEL: @half_argument
+// CHECK: flow.dispatch @winograd_channels_last_1024x3_{{.*}} : (tensor<1x3x32x32xbf16>) -> tensor<1x32x32x3xbf16>
+// CHECK-NOT: linalg.transpose
+util.func public @half_argument(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
+  %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x32x32xbf16>
+  %e = tensor.empty() : tensor<1x32x32x3xbf16>
+  %t = linalg.transpose ins(%x : tensor<1x3x32x32xbf16>) outs(%e : tensor<1x32x32x3xbf16>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x32x3xbf16>) -> tensor<16x225x3xf32>
+  util.return %v : tensor<16x225x3xf32>
+}
+
 // IREE would join another user with the transposition.
 // CHECK-LABEL: @read_elsewhere
 // CHECK: linalg.transpose
@@ -83,6 +95,17 @@ util.func public @gpu(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   util.return %v : tensor<16x225x3xf32>
 }
 
+// IREE's code is left what isn't f32.
+// CHECK-LABEL: @gpu_half
+// CHECK: linalg.transpose
+util.func public @gpu_half(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
+  %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x32x32xf16>
+  %e = tensor.empty() : tensor<1x32x32x3xf16>
+  %t = linalg.transpose ins(%x : tensor<1x3x32x32xf16>) outs(%e : tensor<1x32x32x3xf16>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x32x3xf16>) -> tensor<16x225x3xf32>
+  util.return %v : tensor<16x225x3xf32>
+}
+
 // -----
 
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
@@ -138,5 +161,29 @@ util.func public @returned(%m: tensor<1x?x4xf32>, %k: tensor<1x49x4xf32>, %h: in
   %f = tensor.empty() : tensor<1x4x7x7xf32>
   %u = linalg.transpose ins(%z : tensor<1x7x7x4xf32>) outs(%f : tensor<1x4x7x7xf32>) permutation = [0, 3, 1, 2]
   %s = hal.tensor.export %u : tensor<1x4x7x7xf32> -> !hal.buffer_view
+  util.return %r, %s : !hal.buffer_view, !hal.buffer_view
+}
+
+// Those of half precision of known size as well, unless they have few channels.
+// CHECK-LABEL: @returned_half
+// CHECK: flow.dispatch @winograd_channels_first_49x8::@winograd_channels_first_49x8(%{{.*}}) : (tensor<1x7x7x8xf16>) -> tensor<1x8x7x7xf16>
+// CHECK: linalg.transpose
+util.func public @returned_half(%m: tensor<1x49x8xf32>, %k: tensor<1x49x4xf32>) -> (!hal.buffer_view, !hal.buffer_view) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    vector.yield %h : f16
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x8xf32>) -> tensor<1x7x7x8xf16>
+  %e = tensor.empty() : tensor<1x8x7x7xf16>
+  %t = linalg.transpose ins(%y : tensor<1x7x7x8xf16>) outs(%e : tensor<1x8x7x7xf16>) permutation = [0, 3, 1, 2]
+  %r = hal.tensor.export %t : tensor<1x8x7x7xf16> -> !hal.buffer_view
+  %z = "winograd.output_transform"(%k) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    vector.yield %h : f16
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x4xf32>) -> tensor<1x7x7x4xf16>
+  %f = tensor.empty() : tensor<1x4x7x7xf16>
+  %u = linalg.transpose ins(%z : tensor<1x7x7x4xf16>) outs(%f : tensor<1x4x7x7xf16>) permutation = [0, 3, 1, 2]
+  %s = hal.tensor.export %u : tensor<1x4x7x7xf16> -> !hal.buffer_view
   util.return %r, %s : !hal.buffer_view, !hal.buffer_view
 }

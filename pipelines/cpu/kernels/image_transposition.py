@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.image_layout import to_channels_first
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import (
+    EXCHANGED_HALVES,
     MAX_INTERLEAVED_CHANNELS,
     Lines,
     copy_interleaved,
@@ -18,11 +21,29 @@ from iree.winograd.pipelines.cpu.processor.transposition import (
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv
+from iree.winograd.pipelines.emission.numbers.bits import HALF_BITS
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.machines.units import KIBIBYTE
 
-BLOCK_ELEMENTS = 4096
+BLOCK_BYTES = 16 * KIBIBYTE
 """Of a workgroup: what it reads and what it writes stay in L1 while it does so."""
+
+
+@dataclass(frozen=True)
+class RegisterBlock:
+    """What registers hold at once: so many lines, the elements of a vector that is written, of `length`."""
+
+    lines: int
+    length: int
+
+    @staticmethod
+    def of(element_bytes: int, target: CpuTarget) -> RegisterBlock:
+        """That of elements of so many bytes, 2 or 4."""
+        width = target.vector_width
+        if element_bytes == 2:
+            return RegisterBlock(2 * width, EXCHANGED_HALVES)
+        return RegisterBlock(width, width)
 
 
 @dataclass(frozen=True)
@@ -38,19 +59,23 @@ class ImageTransposition:
     images: int
     """Of a workgroup."""
     target: CpuTarget
+    element: str = "f32"
+    """MLIR's name of its type. Those of half precision are moved as bits."""
     makes_first: bool = False
     """Whether channels are last, and it makes them first."""
 
     @staticmethod
-    def of(image: ir.RankedTensorType, target: CpuTarget) -> ImageTransposition:
-        """That of `N x C x H...`, of which C is static."""
-        batch, channels, *size = image.shape
+    def of(image: ir.RankedTensorType, target: CpuTarget, *, makes_first: bool = False) -> ImageTransposition:
+        """That of `N x C x H...`, or of `N x H... x C`, of which C is static."""
+        order = to_channels_first(image.rank) if makes_first else range(image.rank)
+        batch, channels, *size = (image.shape[dimension] for dimension in order)
         pixels = None if any(map(is_dynamic, size)) else prod(size)
+        kernel = ImageTransposition(channels, pixels, 1, target, str(image.element_type), makes_first)
         if pixels is None or is_dynamic(batch):
-            return ImageTransposition(channels, pixels, 1, target)
-        most = max(1, BLOCK_ELEMENTS // (channels * pixels))
+            return kernel
+        most = max(1, kernel._most_elements // (channels * pixels))
         images = next(images for images in range(most, 0, -1) if batch % images == 0)
-        return ImageTransposition(channels, pixels, images, target)
+        return replace(kernel, images=images)
 
     @property
     def name(self) -> str:
@@ -63,6 +88,7 @@ class ImageTransposition:
 
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
+        image, output = (each.with_numbers({**each.numbers, **HALF_BITS}) for each in (image, output))
         blocks, pixels = self._blocks(work.sizes), self._pixels(work.sizes)
         number, block = work.workgroup[0] // blocks, work.workgroup[0] % blocks
         with loop(self.images, name="image") as i:
@@ -83,7 +109,7 @@ class ImageTransposition:
 
     def _copy_few(self, pixels: Index, copy: Callable[[Index, int], None]) -> None:
         """Emits it for an image of fewer pixels than a workgroup takes, by vectors or one by one."""
-        width = self.target.vector_width
+        width = min(self._registers.lines, self._registers.length)
 
         def by_vectors() -> None:
             with loop(pixels, width, "pixel") as pixel:
@@ -97,22 +123,31 @@ class ImageTransposition:
 
     def _copy(self, channels: Lines, pixels: Lines, count: int) -> None:
         """Copies so many pixels between lines that are channels and lines that are pixels."""
-        width = self.target.vector_width
+        block = self._registers
         if self.makes_first:
-            copy_transposed(pixels, channels, (count, self.channels), width)
-            return
-        is_interleaved = self.channels <= MAX_INTERLEAVED_CHANNELS and count >= width
-        copy = copy_interleaved if is_interleaved else copy_transposed
-        copy(channels, pixels, (self.channels, count), width)
+            copy_transposed(pixels, channels, (count, self.channels), block.lines, longest=block.length)
+        elif self.channels <= MAX_INTERLEAVED_CHANNELS and count >= block.length:
+            copy_interleaved(channels, pixels, (self.channels, count), block.length)
+        else:
+            copy_transposed(channels, pixels, (self.channels, count), block.lines, longest=block.length)
 
     def _pixels(self, sizes: Sizes) -> Index:
         return product(sizes.spatial("input")) if self.pixels is None else Index(self.pixels)
 
     @property
+    def _registers(self) -> RegisterBlock:
+        return RegisterBlock.of(element_bytes(self.element), self.target)
+
+    @property
+    def _most_elements(self) -> int:
+        """Of a workgroup."""
+        return BLOCK_BYTES // element_bytes(self.element)
+
+    @property
     def _block(self) -> int:
         """Pixels of a workgroup: whole vectors, but for images smaller than one."""
-        width = self.target.vector_width
-        block = max(1, BLOCK_ELEMENTS // self.channels // width) * width
+        width = max(self._registers.lines, self._registers.length)
+        block = max(1, self._most_elements // self.channels // width) * width
         return block if self.pixels is None else min(self.pixels, block)
 
     def _blocks(self, sizes: Sizes) -> Index:

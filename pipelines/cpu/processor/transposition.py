@@ -14,6 +14,10 @@ from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, 
 MAX_INTERLEAVED_CHANNELS = 3
 """Of an image whose pixels are written by whole vectors; each channel more is one more shuffle of each."""
 
+EXCHANGED_HALVES = 8
+"""Elements of two bytes, in 16, within which instructions of x86 and of Arm exchange them; those of four they
+exchange within whole vectors."""
+
 
 @dataclass(frozen=True)
 class Span:
@@ -66,17 +70,19 @@ def copy_transposed(
     extents: tuple[int, int],
     widest: int,
     *,
+    longest: int | None = None,
     read: Span | None = None,
     written: Span | None = None,
 ) -> None:
     """target[i, j] = source[j, i] for `extents`, lines by elements of the source.
 
     Of source lines the elements `read` are read, the others taken to be zero; of target lines the elements
-    `written` are written; all unless given. Blocks are of powers of two, at most `widest`. A line that one
-    holds is in one, whose last elements are left out; else the last blocks overlap their neighbours.
+    `written` are written; all unless given. Blocks are of powers of two, at most `widest` lines of `longest`
+    elements, of as many unless given. A line that one holds is in one, whose last elements are left out; else
+    the last blocks overlap their neighbours.
     """
     lines = vector_width_for(extents[0], widest)
-    length = min(widest, 1 << (extents[1] - 1).bit_length())
+    length = min(longest or widest, 1 << (extents[1] - 1).bit_length())
     copied = min(length, extents[1])
     if copied < length:
         whole = Span(Index(0), Index(copied)) if read is None else read

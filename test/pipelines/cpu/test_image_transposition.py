@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import iree.winograd
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
 from convolution_program import compile_rewritten
+from guarded_call import call_guarded
+from iree.winograd.calibration.programs import backend_of, compile_module
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.loading.device import BUFFER_ALIGNMENT
+from iree.winograd.passes.match.image_layout import to_channels_first, to_channels_last
 from iree.winograd.pipelines.problems.reflection import UNALIGNED_KEY
-from wide import wide, wide_combinations
+from iree.winograd.pipelines.problems.tensor_operations import ChannelsFirst, ChannelsLast
+from wide import lesser, wide, wide_combinations
 
 SHAPES = [
     (1, 3, 40, 33),
@@ -159,6 +165,21 @@ class Pooled(torch.nn.Module):
         return torch.nn.functional.max_pool2d(self.convolution(image), 3, 1, 1)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, *wide([torch.float16])], ids=str)
+def test_moves_images_of_half_precision(dtype: torch.dtype) -> None:
+    """Those of a program's argument and of its result, on two threads, which wait for the kernels before."""
+    pooled = torch.nn.Sequential(Pooled(21), Pooled(21)).to(dtype)
+    convolution = torch.nn.Conv2d(21, 21, 1, bias=False, dtype=dtype)
+    convolution.weight.data = torch.eye(21, dtype=dtype)[..., None, None]
+    image = torch.randn(2, 21, 9, 13).to(dtype)
+    exported = torch.export.export(torch.nn.Sequential(pooled, convolution), (image,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=2, strict=True)
+    for name in (b"winograd_channels_last_117x21", b"winograd_channels_first_117x21"):
+        assert name in compiled
+    result = torch.as_tensor(iree.winograd.load(compiled, device="local-task", threads=2)(image))
+    assert torch.equal(result, pooled(image))
+
+
 @pytest.mark.parametrize("channels", [21, *wide([3, 4, 40])])
 def test_returns_images_of_any_size_channels_first(channels: int) -> None:
     sizes = {0: torch.export.Dim("n"), 2: torch.export.Dim("h"), 3: torch.export.Dim("w")}
@@ -171,3 +192,78 @@ def test_returns_images_of_any_size_channels_first(channels: int) -> None:
         image = torch.randn(batch, channels, *size)
         expected = torch.nn.functional.max_pool2d(image, 3, 1, 1).numpy()
         np.testing.assert_array_equal(np.asarray(run(image.numpy())), expected)
+
+
+ELEMENTS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
+ALL_BITS = (1, 64, 32, 32)
+"""As many numbers as two bytes have."""
+KNOWN_SHAPES = [
+    ALL_BITS,
+    (2, 21, 5, 9),
+    (3, 20, 5, 3),
+    (1, 9, 1, 2),
+    (1, 3, 40, 33),
+    (2, 2, 3, 3),
+    (1, 130, 7, 30),
+]
+OPEN_SIZES = [(1, 1, 1), (2, 1, 3), (1, 3, 7), (2, 5, 9), (1, 1, 77), (3, 40, 33), (1, 0, 4), (0, 3, 3)]
+
+
+def transposing_program(element: str, shape: tuple[int, ...], makes_first: bool, processor: str) -> bytes:
+    """One that has images of a shape in the other layout, by the kernel whatever IREE's code takes."""
+    with ir.Context(), ir.Location.unknown():
+        module = ir.Module.create()
+        order = to_channels_first(len(shape)) if makes_first else to_channels_last(len(shape))
+        extents = [ir.ShapedType.get_dynamic_size() if each is None else each for each in shape]
+        image, result = (
+            ir.RankedTensorType.get(sizes, ir.Type.parse(element))
+            for sizes in (extents, [extents[dimension] for dimension in order])
+        )
+        lowering = backend_of(processor).lowering(module.operation)
+        with ir.InsertionPoint(module.body):
+            function = func.FuncOp("transposed", ([image], [result]))
+            with ir.InsertionPoint(function.add_entry_block()):
+                operation = ChannelsFirst if makes_first else ChannelsLast
+                func.ReturnOp([lowering.compute(operation(function.arguments[0]))])
+        return compile_module(module, processor)
+
+
+def expect_same_bits(program: bytes, element: str, shape: tuple[int, ...], makes_first: bool) -> None:
+    """Whether images of any bits, beside pages that may not be touched, get the other layout."""
+    dtype = np.dtype(ELEMENTS[element])
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    # An odd factor: all that two bytes may be, denormals and signalling NaNs among them.
+    bits = (np.arange(np.prod(shape), dtype=np.uint64) * 0x9E3779B1).astype(unsigned).reshape(shape)
+    order = to_channels_first(len(shape)) if makes_first else to_channels_last(len(shape))
+    function = iree.winograd.load(program).transposed
+    for edge in ("start", "end"):
+        call = call_guarded(function, [bits.view(dtype)], edge)
+        np.testing.assert_array_equal(call.results[0].view(unsigned), bits.transpose(order))
+        assert not call.changed and not call.overrun
+
+
+@pytest.mark.parametrize("makes_first", [False, True], ids=["last", "first"])
+@pytest.mark.parametrize(
+    ("element", "processor"),
+    [
+        *(("f16", "cpu"), ("bf16", "cpu")),
+        *wide_combinations([("f32", "cpu")]),
+        *lesser((element, f"cpu:{cpu}") for element in ("f16", "bf16") for cpu in ("x86-64", "haswell")),
+    ],
+)
+def test_keeps_all_bits(element: str, processor: str, makes_first: bool) -> None:
+    for batch, channels, *size in KNOWN_SHAPES if element != "f32" else KNOWN_SHAPES[1:]:
+        shape = (batch, *size, channels) if makes_first else (batch, channels, *size)
+        program = transposing_program(element, shape, makes_first, processor)
+        expect_same_bits(program, element, shape, makes_first)
+
+
+@pytest.mark.parametrize("makes_first", [False, True], ids=["last", "first"])
+@pytest.mark.parametrize("element", ["f16", "bf16", *wide(["f32"])])
+@pytest.mark.parametrize("channels", [21, *wide([1, 2, 3, 4, 8, 130])])
+def test_keeps_all_bits_of_any_size(element: str, channels: int, makes_first: bool) -> None:
+    shape = (None, None, None, channels) if makes_first else (None, channels, None, None)
+    program = transposing_program(element, shape, makes_first, "cpu")
+    for batch, *size in OPEN_SIZES:
+        shape = (batch, *size, channels) if makes_first else (batch, channels, *size)
+        expect_same_bits(program, element, shape, makes_first)
