@@ -12,6 +12,7 @@ ZEN3 = "Zen 3 (AMD EPYC, AVX2)"
 SERVER = "Emerald Rapids server, 16 virtual processors"
 SERVER_64 = "a server of 64 virtual processors with AVX-512"
 H200 = "NVIDIA H200, torch 2.11, cuDNN 9.19"
+H200_BESIDE_WORK = "NVIDIA H200, torch 2.11, other work on its host"
 
 
 @dataclass(frozen=True)
@@ -95,6 +96,12 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_between --jobs 16 --rounds 20 --layers ...",
     ),
+    "gpu-between-reciprocals-h200.json": Run(
+        "2026-11-29",
+        H200_BESIDE_WORK,
+        "gpu_between --inductor --jobs 5 --rounds 20 --layers 'group norm, SiLU' ... "
+        "'squeeze and excitation' 'gated GELU'` at `fabc87c5",
+    ),
     "gpu-call-routes-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
@@ -107,6 +114,13 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_networks --batches 32 --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 "
         "--rounds 4 --limit 430",
+    ),
+    "gpu-calls-layers-h200.json": Run(
+        "2026-11-29",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 "
+        "timm_regnety_002 shufflenetv2_w1 --batches 32 --types f32 --tools winograd inductor-graphs --jobs 6 "
+        "--rounds 5 --limit 200` at `fabc87c5",
     ),
     "gpu-calls-one-image-h200.json": Run(
         "2026-11-28",
@@ -130,6 +144,13 @@ RUNS: Mapping[str, Run] = {
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_layers --type f16 --jobs 15"),
+    "gpu-layer-limits-f32-h200.json": Run(
+        "2026-11-29",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 32 --ours-alone --jobs 7 --rounds 10 --networks "
+        "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
+        "shufflenetv2_w1` at `fabc87c5",
+    ),
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
@@ -145,7 +166,9 @@ RUNS: Mapping[str, Run] = {
     "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools open static --jobs 14 --limit 75 --rounds 5",
+        "gpu_open_sizes --tools open static --jobs 14 --limit 75 --rounds 5` of film, wave-u-net and unet, "
+        "transposed; of the others `gpu_open_sizes --tools open static --network ... --jobs 5 --limit 110 "
+        "--rounds 5` at `fabc87c5",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
@@ -192,7 +215,8 @@ RUNS: Mapping[str, Run] = {
     "half-one-thread.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
-        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino --rounds 7 --jobs 5",
+        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino --rounds 9 --jobs 4 "
+        "--budget 120 --network resnet50 resnet18 mobilenetv2 efficientnet_b0` at `fabc87c5",
     ),
     "half-filters.json": Run(
         "2026-11-29",
