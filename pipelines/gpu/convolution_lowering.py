@@ -311,8 +311,14 @@ class StreamedLowering(ConvolutionLowering):
     packing: StreamedPacking
 
     def lower(self) -> ir.Value:
-        packing, kernel = self.packing, StreamedKernel(self.packing)
-        operands = [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)]
-        schedule = packing.schedule
-        threads = WorkgroupThreads(schedule.threads, schedule.resident_threads, schedule.warp_threads)
-        return self._finished(kernel, "direct", threads, operands, True)
+        kernel = StreamedKernel(self.packing)
+        return self._finished(kernel, "direct", self._threads, self._operands(kernel), True)
+
+    def _operands(self, kernel: StreamedKernel) -> list[Operand]:
+        packing = self.packing
+        return [self._image(packing.image_by_quads), self._filters(packing, kernel.filter_kernel)]
+
+    @property
+    def _threads(self) -> WorkgroupThreads:
+        schedule = self.packing.schedule
+        return WorkgroupThreads(schedule.threads, schedule.resident_threads, schedule.warp_threads)

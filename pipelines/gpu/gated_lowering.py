@@ -11,22 +11,28 @@ from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.dispatch import kernel_name
 from iree.winograd.pipelines.emission.element_function import VectorFunction
-from iree.winograd.pipelines.gpu.convolution_lowering import ProductLowering
-from iree.winograd.pipelines.gpu.device.launch import Operand, TensorArgument
+from iree.winograd.pipelines.gpu.convolution_lowering import (
+    ConvolutionLowering,
+    ProductLowering,
+    StreamedLowering,
+)
+from iree.winograd.pipelines.gpu.device.launch import Operand, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.image_arguments import image_array
-from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel
+from iree.winograd.pipelines.gpu.kernels.finishing import FinishingKernel, LastKernel
 from iree.winograd.pipelines.gpu.kernels.gated_product import Gate, GatedProductKernel
+from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
 from iree.winograd.pipelines.gpu.schedules.split import WarpSchedule
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.problems.tensor_operations import GatedProduct
 
 _ALTERNATING = "columns of the halves alternate"
 
 
-_PRODUCTS = (GemmSchedule, GemvSchedule, WarpSchedule, WarpgroupSchedule)
+_PRODUCTS = (GemmSchedule, GemvSchedule, WarpSchedule, WarpgroupSchedule, StreamedSchedule)
 """Schedules of kernels that leave finished results where they hold all of a sum."""
 
 
@@ -48,29 +54,31 @@ def misfit_of_gated(operation: GatedProduct) -> Reason | None:
     return None
 
 
+def gated(lowering: ConvolutionLowering, operation: GatedProduct) -> ConvolutionLowering:
+    """That of an operation that has no misfit, by the one of its convolution."""
+    gate = Gate(VectorFunction.of(operation.computed.body), operation.halves)
+    if isinstance(lowering, StreamedLowering):
+        return _GatedStreamedLowering(lowering.launcher, lowering.group, gate, lowering.packing)
+    assert isinstance(lowering, ProductLowering), "it has no misfit"
+    return _GatedProductLowering(lowering.launcher, lowering.group, gate, lowering.product)
+
+
 @dataclass(frozen=True)
-class GatedLowering(ProductLowering):
+class _GatedLowering(ConvolutionLowering):
     """One kernel for a product, its epilogue, and what becomes of two halves of its channels."""
 
     gate: Gate
 
-    @staticmethod
-    def of(lowering: ProductLowering, operation: GatedProduct) -> GatedLowering:
-        gate = Gate(VectorFunction.of(operation.computed.body), operation.halves)
-        return GatedLowering(lowering.launcher, lowering.group, lowering.product, gate)
-
-    def lower(self) -> ir.Value:
-        packing, transform = self.product.packing, self.group.output_transform
-        operands = [self._left(), self._filters(packing, self.product.filter_kernel)]
+    def _launched(self, kernel: LastKernel, operands: list[Operand], threads: WorkgroupThreads) -> ir.Value:
+        transform = self.group.output_transform
         others = [self._alternating(each) for each in transform.epilogue_operands]
         whole = image_array(transform.result, "output", True, channels_first=False)
         *outer, channels = whole.extents
         assert channels is not None, "channels are known"
-        kernel = GatedProductKernel(self.product, self.gate)
         return self.launcher.launch(
             FinishingKernel.of(kernel, len(operands), transform, self.launcher.target),
             kernel_name(self.group.shape, "gated"),
-            self._threads,
+            threads,
             [*operands, *others],
             replace(whole, extents=(*outer, channels // 2)),
             self._sizes,
@@ -89,6 +97,21 @@ class GatedLowering(ProductLowering):
         constant = self.launcher.constants.computed(operand, _ALTERNATING, "winograd_alternating", compute)
         assert constant is not None, "it has no misfit"
         return constant, TensorArgument.of(constant, by_quads=True)
+
+
+@dataclass(frozen=True)
+class _GatedProductLowering(ProductLowering, _GatedLowering):
+    def lower(self) -> ir.Value:
+        product = self.product
+        operands = [self._left(), self._filters(product.packing, product.filter_kernel)]
+        return self._launched(GatedProductKernel(product, self.gate), operands, self._threads)
+
+
+@dataclass(frozen=True)
+class _GatedStreamedLowering(StreamedLowering, _GatedLowering):
+    def lower(self) -> ir.Value:
+        kernel = StreamedKernel(self.packing, self.gate)
+        return self._launched(kernel, self._operands(kernel), self._threads)
 
 
 def _alternating(array: Array) -> Array:

@@ -23,7 +23,7 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering, lowered_gates
-from iree.winograd.pipelines.gpu.gated_lowering import GatedLowering
+from iree.winograd.pipelines.gpu.gated_lowering import gated
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
@@ -194,8 +194,8 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
 
 def _gated(launcher: Launcher, operation: GatedProduct) -> ir.Value:
     lowering = LOWERINGS[type(operation.schedule)](launcher, operation.group, operation.schedule)
-    assert isinstance(lowering, ProductLowering), "it has no misfit"
-    return GatedLowering.of(lowering, operation).lower()
+    assert isinstance(lowering, ConvolutionLowering), "it has no misfit"
+    return gated(lowering, operation).lower()
 
 
 def _fused(launcher: Launcher, group: ConvolutionGroup, schedule: FusedSchedule) -> ConvolutionLowering:

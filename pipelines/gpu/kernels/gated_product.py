@@ -53,14 +53,14 @@ class GatedProductKernel(BlockedProductKernel):
         tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
 
         def storing(block: Block) -> Results:
-            return _GatedOutputs(packing, output, epilogue, block, tiles, sized, self.gate, pairs)
+            return GatedOutputs(packing, output, epilogue, block, tiles, sized, self.gate, pairs)
 
         self.product.emit(self._blocks(work), work.sizes, image, filters, storing)
 
 
 @dataclass(frozen=True)
-class _GatedOutputs(BlockOutputs):
-    """Those of a block of tiles, in pairs."""
+class GatedOutputs(BlockOutputs):
+    """Those of a block of tiles, of columns of halves that alternate, in pairs."""
 
     gate: Gate
     pairs: ir.Value = field(compare=False)

@@ -8,7 +8,7 @@ other warps.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, memref, vector
@@ -22,11 +22,19 @@ from iree.winograd.pipelines.emission.vectors import broadcast, vector_type
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device import mma
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, quad_or_zero, quad_type, thread_id
+from iree.winograd.pipelines.gpu.device.memory import (
+    PAIR,
+    QUAD,
+    GlobalBuffer,
+    quad_or_zero,
+    quad_type,
+    thread_id,
+)
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
+from .gated_product import Gate, GatedOutputs
 from .matrix_sums import MatrixSums
 from .products import Block, BlockOutputs
 from .split_operands import SplitFilterKernel
@@ -43,9 +51,13 @@ _Sums = list[list[ir.Value]]
 
 @dataclass(frozen=True)
 class StreamedKernel:
-    """output[n, o..., k] = epilogue(sum over taps and c of image[n, o + tap, c] * filters[tap, c, k])."""
+    """output[n, o..., k] = epilogue(sum over taps and c of image[n, o + tap, c] * filters[tap, c, k]).
+
+    With a `gate` columns of two halves alternate, and the output is what becomes of these.
+    """
 
     packing: StreamedPacking
+    gate: Gate | None = None
 
     def filter_kernel(self, layout: FilterLayout) -> SplitFilterKernel:
         return SplitFilterKernel(self.packing, layout)
@@ -65,8 +77,24 @@ class StreamedKernel:
         output: GlobalBuffer,
         epilogue: VectorEpilogue,
     ) -> None:
-        """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
+        """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K, or K/2 with a gate."""
+        _Workgroup(self.packing, work, image, filters).emit(self._storing(work.sizes, output, epilogue))
+
+    def _storing(self, sizes: Sizes, output: GlobalBuffer, epilogue: VectorEpilogue) -> _StoringOf:
+        packing, schedule, gate = self.packing, self.packing.schedule, self.gate
+        tiles, sized = packing.tiles(sizes), SizedShape.of(packing.shape, sizes)
+        if gate is not None:
+            pairs = output.viewed_as(output.element, PAIR)
+            return lambda block: GatedOutputs(packing, output, epilogue, block, tiles, sized, gate, pairs)
+        is_half = output.by_quads and output.number.bytes == HALF_BYTES and output.strides is None
+        if is_half and schedule.has_octets_of_results(packing.shape):
+            octets = output.viewed_as(output.element, 2 * QUAD)
+            return lambda block: _OctetOutputs(packing, output, epilogue, block, tiles, sized, octets)
+        return lambda block: BlockOutputs(packing, output, epilogue, block, tiles, sized)
+
+
+_StoringOf = Callable[[Block], BlockOutputs]
+"""From a block to where its sums go."""
 
 
 class _Workgroup:
@@ -93,16 +121,14 @@ class _Workgroup:
         self._shared = mma.StageMemory.allocate(
             schedule.groups * packing.group_elements, "filters", schedule.factors.type
         )
-        self._is_multiplied = image.by_quads and image.number.name == schedule.factors.name
+        is_as_it_is = image.number.name == schedule.factors.name and not schedule.scales_operands
+        self._is_multiplied = image.by_quads and is_as_it_is
         self._octets = None
         if packing.octet_steps and self._is_multiplied and image.strides is None:
             self._octets = image.viewed_as(schedule.factors.type, 2 * QUAD)
 
-    def emit(self, output: GlobalBuffer, epilogue: VectorEpilogue) -> None:
-        schedule, octets = self._schedule, None
-        is_half = output.by_quads and output.number.bytes == HALF_BYTES and output.strides is None
-        if is_half and schedule.has_octets_of_results(self._packing.shape):
-            octets = output.viewed_as(output.element, 2 * QUAD)
+    def emit(self, storing: _StoringOf) -> None:
+        schedule = self._schedule
         self._copy_filters()
         step = schedule.walking_workgroups * schedule.row_warps
         groups = self._packing.shape.groups
@@ -115,8 +141,7 @@ class _Workgroup:
             number = self._first + walked
             result = Block(number, self._first_column, self._group, Index(0))
             sums = MatrixSums(self._packing, result, self._filters)
-            outputs = _Outputs(self._packing, output, epilogue, result, self._tiles, self._sized, octets)
-            return compute(number, number + step, held, _Storing(sums, outputs, self._lane))
+            return compute(number, number + step, held, _Storing(sums, storing(result), self._lane))
 
         loop_carried(count, step, self._load(self._first, 0), computed, "block")
 
@@ -314,17 +339,13 @@ class _Scale:
 
 
 @dataclass(frozen=True)
-class _Outputs(BlockOutputs):
-    """Those of a block, by octets where all of them are such in memory."""
+class _OctetOutputs(BlockOutputs):
+    """Those of a block, by octets, as which all of them lie in memory."""
 
-    octets: ir.Value | None
+    octets: ir.Value
 
     def store_octet(self, row: Index, column: Index, quads: Sequence[ir.Value]) -> None:
         """Writes two quads of sums, finished."""
-        if self.octets is None:
-            for number, quad in enumerate(quads):
-                self.store(row, column + number * QUAD, quad)
-            return
         outputs, first, octets = self.packing.group_outputs, self.block.first_column + column, self.octets
         exists = self._exists(row)
         if outputs != self.packing.padded_filters:
@@ -352,7 +373,7 @@ class _Storing:
     """Where a warp's sums of a block go."""
 
     sums: MatrixSums
-    outputs: _Outputs
+    outputs: BlockOutputs
     lane: Index
 
     def store(self, first: Index, sums: Sequence[list[_Sums]], scales: Sequence[_Scale | None]) -> None:
@@ -368,10 +389,11 @@ class _Storing:
             ]
             for number, row in enumerate(zip(*quads, strict=True)):
                 place = self.lane // QUAD + number * _SQUARE
-                if together == 1:
-                    self.outputs.store(place, column, row[0])
-                else:
+                if isinstance(self.outputs, _OctetOutputs):
                     self.outputs.store_octet(place, column, row)
+                    continue
+                for quad_number, quad in enumerate(row):
+                    self.outputs.store(place, column + quad_number * QUAD, quad)
 
     def _restored(self, column: Index, sums: list[_Sums], scales: Sequence[_Scale | None]) -> list[ir.Value]:
         """A quad of a thread's row each, from a column on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import numpy.typing as npt
 import pytest
 import torch
 from agreement import expect_within
+from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
+from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
+from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn
 from wide import wide_combinations
@@ -86,6 +91,49 @@ def test_halves_are_multiplied_by_the_kernel_that_computes_them(
     assert b"winograd_gated" in compiled
     result = iree.winograd.load(compiled, gpu_device)(x.numpy())
     expect_within(result, *exact(model, x))
+
+
+@pytest.mark.parametrize("of_half", [False, True])
+def test_halves_of_streamed_pixels_are_multiplied(
+    of_half: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of f32 and of f16, both of which are split; by the interpreter of PTX."""
+    torch.manual_seed(0)
+    model, x = Gated(16, 40, nn.functional.silu).eval(), torch.randn(2, 16, 5, 7)
+    if of_half:
+        model, x = model.half(), x.half()
+    packings, packed, pack = [], [], StreamedPacking.pack_filters
+
+    def packing(self: StreamedPacking, filters: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
+        packings.append(self)
+        packed.append(pack(self, filters))
+        return packed[-1]
+
+    monkeypatch.setattr(StreamedPacking, "pack_filters", packing)
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    iree.winograd.compile(
+        iree.winograd.import_torch(model, x), target="cuda:sm_90a", strict=True, flags=flags
+    )
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    kernel = Kernel.by_stage(text)["gated"]
+    expected, bound = (each.transpose(0, 2, 3, 1) for each in exact(model, x))
+    # One buffer has both constants, the bias first, of columns that alternate.
+    bias = model.layer.bias.detach().numpy().astype(np.float32).reshape(2, -1).T.ravel()
+    constants = np.concatenate([bias, packed[-1].ravel()])
+    image = np.ascontiguousarray(x.numpy().transpose(0, 2, 3, 1))
+    # The result lies behind the image.
+    memory = np.full(image.size + expected.size, np.nan, image.dtype)
+    grid = [each.known or 0 for each in StreamedKernel(packings[-1]).workgroups(Sizes.of_batch(2))]
+    kernel.run([image, constants, memory], iter(itertools.product(*map(range, grid))))
+    result = memory[image.size :].reshape(expected.shape)
+    rounding = np.zeros(())
+    if of_half:
+        # Of numbers, sigmoids, what these are of gates, and results; of gates before.
+        value, gate = (np.abs(each.detach().numpy()) for each in model.halves(x.double()))
+        of_gates = (STEEPEST * value * gate).transpose(0, 2, 3, 1)
+        rounding = 1.01 * 2.0**-11 * (4 * np.abs(expected) + of_gates)
+    # Numbers that are split have 22 bits.
+    expect_within(result.astype(np.float64), expected, 4 * bound + rounding)
 
 
 @pytest.mark.parametrize(

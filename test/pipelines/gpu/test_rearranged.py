@@ -9,6 +9,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from agreement import expect_within
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.kernels import elementwise
@@ -16,6 +17,8 @@ from orders import patches, rotated, whole
 from ptx_interpreter import Kernel
 from torch import nn
 from wide import wide, wide_combinations
+
+UNIT_ROUNDOFF = 2.0**-24
 
 
 class Orders(nn.Module):
@@ -77,12 +80,14 @@ def test_repeated_pixels_are_those_of_the_image(
 ) -> None:
     monkeypatch.setattr(tensor_kernels, "_LEAST_SLOW", 64)
     model = Enlarged().eval()
-    # Products of splits of these are exact.
     x = torch.randint(-99, 99, (2, 20, 5, 7)).float()
     program = bytes(compile(iree.winograd.import_torch(model, x), target=gpu_target, strict=True))
     assert b"winograd_rearranged_2x5x2x7x3x20" in program
     result = iree.winograd.load(program, gpu_device)(x.numpy())
-    np.testing.assert_array_equal(np.asarray(result), model(x).detach().numpy())
+    exact = model.double()(x.double()).detach().numpy()
+    # Products are exact, but matrix units are given what they truncate of sums on average: no more than f32's
+    # sums of so many products err, in either convolution, and much less than another pixel differs.
+    expect_within(result, exact, 2 * x.shape[1] * UNIT_ROUNDOFF * np.abs(exact))
 
 
 @pytest.mark.parametrize("channels", wide([6]))
