@@ -17,15 +17,14 @@ import numpy as np
 import operations as o
 import pytest
 from bounded import FUNCTIONS, Bounded
-from campaign import EXAMPLES_PER_ROUND, STOCK_KINDS, may_compile_for_ever
+from campaign import STOCK_KINDS, may_compile_for_ever
 from checker_process import Checker, OutOfTimeError
 from checking import WrongResultError, compare
 from configuration import Configuration, configurations
 from guarded import GuardedArray
 from guest import Guest, NoGuestError
 from host import HAS_AVX512
-from hypothesis import HealthCheck, Phase, assume, given, settings
-from hypothesis import seed as hypothesis_seed
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from number_types import NUMBER_TYPES
 from open_size import at, named
@@ -54,7 +53,6 @@ from wide import sampled, wide
 PREDICTED = Configuration(
     "avx512" if HAS_AVX512 else "avx2", threads=1, output_tile=None, implementation_seed=None
 )
-MANY_PROGRAMS = 100
 RUNNABLE = ["avx512", "amx", "avx2", "sse"] if HAS_AVX512 else ["avx2", "sse"]
 
 ACCUMULATION = Function(
@@ -487,9 +485,13 @@ def test_random_programs(
     assert finding is None
 
 
-def _check_between(data: st.DataObject, checker: Checker, *, only_open: bool) -> None:
+@settings(
+    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(data=st.data())
+def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
     """A program of one function for a GPU with what lies between convolutions."""
-    function = data.draw(functions(only_open=only_open, kinds=BETWEEN))
+    function = data.draw(functions(only_open=False, kinds=BETWEEN))
     program = Program((function,))
     # Of programs without convolutions IREE alone computes most.
     assume(_is_quick(program) and convolutions(program))
@@ -497,33 +499,6 @@ def _check_between(data: st.DataObject, checker: Checker, *, only_open: bool) ->
     finding = checker.check(program, configuration, with_stock=False).finding
     assume(finding is None or finding.kind not in STOCK_KINDS)
     assert finding is None
-
-
-@settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
-@given(data=st.data())
-def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
-    _check_between(data, checker, only_open=False)
-
-
-@pytest.mark.wide
-@pytest.mark.parametrize("only_open", [False, True])
-@pytest.mark.parametrize("number", range(MANY_PROGRAMS // 2 // EXAMPLES_PER_ROUND))
-def test_many_layers_between_convolutions_on_a_gpu(number: int, only_open: bool, checker: Checker) -> None:
-    @hypothesis_seed(number)
-    @settings(
-        max_examples=EXAMPLES_PER_ROUND,
-        phases=[Phase.generate],
-        database=None,
-        deadline=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(data=st.data())
-    def check(data: st.DataObject) -> None:
-        _check_between(data, checker, only_open=only_open)
-
-    check()
 
 
 OPEN = Function(
