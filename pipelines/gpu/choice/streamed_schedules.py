@@ -28,9 +28,9 @@ is multiplied. Of 32 rows there is more than a workgroup: by one an H200 took 43
 96 in f16, by 16 rows 35."""
 SUMMED_PRODUCTS, MOST_SUMMED = 64, 96
 """Large products that matrix units sum, and at most where that is a whole block of channels."""
-SPARE_REGISTERS, SPARE_REGISTERS_OF_SCALED, SPARE_REGISTERS_OF_KEPT = 38, 50, 66
-"""Of a thread, for what is neither of the image nor sums; where numbers are scaled; and where sums of all
-columns are kept."""
+SPARE_REGISTERS, SPARE_REGISTERS_OF_SCALED, SPARE_REGISTERS_OF_KEPT = 54, 50, 66
+"""Of a thread, for what is neither of the image nor sums, as an epilogue's operands; where numbers are
+scaled; and where sums of all columns are kept."""
 
 
 def streamed_schedules(
