@@ -115,11 +115,9 @@ class DispatchSignature:
         )
 
     @property
-    def tied_operands(self) -> ir.ArrayAttr | None:
-        """For the result, the number of the operand that it is."""
-        if not self.updates_last_operand:
-            return None
-        return ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), len(self.operands) - 1)])
+    def tied_operands(self) -> tuple[int] | None:
+        """For the result, the number of the operand that it is; None where it is memory of its own."""
+        return (len(self.operands) - 1,) if self.updates_last_operand else None
 
     def bindings(self, numbers: Numbers = NUMBERS) -> list[Binding[Buffer]]:
         """Those of dense row-major arrays, for the operands and the result."""

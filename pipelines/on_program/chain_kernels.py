@@ -27,7 +27,7 @@ from iree.winograd.passes.match.navigation import (
 
 from ..backends.backend import Lowering
 from ..backends.module_backend import supported_backend
-from ..emission.dispatch_operations import dispatch_kernel
+from ..emission.dispatch_operations import UNTIED, dispatch_kernel, operands_of_results, replace_dispatch
 from ..emission.grid import export_of, extent_of
 from ..emission.sized_shape import product
 from ..problems.chain import (
@@ -50,9 +50,6 @@ _VIEWS = ("flow.tensor.reshape", "tensor.collapse_shape", "tensor.expand_shape")
 
 _UPDATES = ("flow.tensor.update", "tensor.insert_slice")
 """Operations that write to one of their operands where nothing else needs it."""
-
-_UNTIED = -1
-"""IREE's operand of a result that is memory of its own."""
 
 
 @register_pass("winograd-chain-kernels")
@@ -177,7 +174,7 @@ def _chain(program: ir.Operation, chains: Iterable[_Chain], lowering: Lowering, 
                     wait.kernel.executable,
                     threads,
                     held=held[wait.callee],
-                    result_is_operand=_tied(wait.dispatch) != _UNTIED,
+                    result_is_operand=operands_of_results(wait.dispatch) != (UNTIED,),
                 )
             untouched = (read if wait.held else []) + operand_groups(wait.dispatch)[1][:1] * held[wait.callee]
             read = _read(wait.dispatch)
@@ -221,7 +218,8 @@ def _reach(
     shares have no workgroups, which would say when these are done, and where it would be more than half of
     the shares, each of which is looked at by itself.
     """
-    if {_tied(before), _tied(dispatch)} != {_UNTIED} or any(map(_is_updated, _read(before))):
+    tied = {*operands_of_results(before), *operands_of_results(dispatch)}
+    if tied != {UNTIED} or any(map(_is_updated, _read(before))):
         return WHOLE
     if first.workgroups is None or kernel.workgroups is None or kernel.workgroups < threads:
         return WHOLE
@@ -286,7 +284,7 @@ def _read(dispatch: ir.Operation) -> list[ir.Value]:
 def _is_updated(tensor: ir.Value) -> bool:
     """Whether something may overwrite a part of it, which would be of a copy while others need it."""
     users = [use.owner.operation for use in tensor.uses]
-    return any(user.name in _UPDATES or _tied(user) != _UNTIED for user in users)
+    return any(user.name in _UPDATES or {*operands_of_results(user)} - {UNTIED} for user in users)
 
 
 def _zero_before(dispatch: ir.Operation, elements: int) -> ir.Value:
@@ -304,7 +302,7 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
     """
     dispatch, index = wait.dispatch, ir.IndexType.get()
     workload, arguments, argument_sizes, result_sizes = operand_groups(dispatch)
-    tied = (_tied(dispatch), len(arguments))
+    tied = (*operands_of_results(dispatch), len(arguments))
     with dispatch.location, ir.InsertionPoint(dispatch):
         numbers = [arith.constant(index, each) for each in (number, wait.reach)]
         waiting = dispatch_kernel(
@@ -314,19 +312,7 @@ def _wait(wait: _Wait, counts: ir.Value, number: int, untouched: Sequence[ir.Val
             [*arguments, counts, *numbers, *untouched],
             argument_sizes,
             result_sizes,
-            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, operand) for operand in tied]),
+            tied_operands=tied,
         )
-    for name in dispatch.attributes:
-        if name not in waiting.attributes:
-            waiting.attributes[name] = dispatch.attributes[name]
-    dispatch.results[0].replace_all_uses_with(waiting.results[0])
-    dispatch.erase()
+    replace_dispatch(dispatch, waiting)
     return waiting.results[1]
-
-
-def _tied(dispatch: ir.Operation) -> int:
-    """The operand that its result is."""
-    if "tied_operands" not in dispatch.attributes:
-        return _UNTIED
-    (operand,) = ir.ArrayAttr(dispatch.attributes["tied_operands"])
-    return int(ir.IntegerAttr(operand).value)

@@ -20,7 +20,7 @@ from iree.winograd.passes.match.navigation import (
 )
 
 from ..backends.module_backend import supported_backend
-from ..emission.dispatch_operations import dispatch_kernel
+from ..emission.dispatch_operations import UNTIED, dispatch_kernel, operands_of_results, replace_dispatch
 from ..problems.chain import OVERWRITABLE_ATTRIBUTE_NAME
 from ..selection.options import WinogradOptions
 
@@ -33,9 +33,8 @@ class OverwriteOperands:
     """Have kernels write results where operands lie that nothing reads afterwards, for one thread.
 
     A sum of a convolution and a shortcut lies in memory of its own otherwise, which the processor reads
-    before it overwrites it. A kernel says which operands it
-    reads only where it then writes, each element once. Several threads wait for all of a kernel before one
-    that overwrites.
+    before it overwrites it. A kernel says which operands it reads only where it then writes, each element
+    once. Several threads wait for all of a kernel before one that overwrites.
 
         func.func @k(%x: !stream.binding, %shortcut: !stream.binding, %y: !stream.binding)
         %y = flow.dispatch @k::@k(%x, %shortcut) : (...) -> tensor<1x14x14x64xbf16>
@@ -97,19 +96,12 @@ class _Group:
 def _overwritable(dispatch: ir.Operation, executable: ir.Operation) -> Iterator[int]:
     """The numbers of arguments in whose place the result may be."""
     arguments = operand_groups(dispatch)[1]
-    if len(dispatch.results) != 1 or _is_tied(dispatch):
+    if operands_of_results(dispatch) != (UNTIED,):
         return
     for number in ir.DenseI64ArrayAttr(executable.attributes[OVERWRITABLE_ATTRIBUTE_NAME]):
         value = arguments[number]
         if value.type == dispatch.results[0].type and _is_last_use(value, dispatch):
             yield number
-
-
-def _is_tied(dispatch: ir.Operation) -> bool:
-    """Whether its result lies where an operand does already."""
-    if "tied_operands" not in dispatch.attributes:
-        return False
-    return any(ir.IntegerAttr(each).value >= 0 for each in ir.ArrayAttr(dispatch.attributes["tied_operands"]))
 
 
 def _is_last_use(value: ir.Value, dispatch: ir.Operation) -> bool:
@@ -158,15 +150,10 @@ def _overwrite(group: _Group) -> None:
     types = [argument.type for argument in block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
     entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, kernel])])
-    tied = ir.ArrayAttr.get([ir.IntegerAttr.get(ir.IndexType.get(), overwritten)])
     for dispatch in group.dispatches:
         with dispatch.location, ir.InsertionPoint(dispatch):
             workload, *arguments_and_sizes = operand_groups(dispatch)
             changed = dispatch_kernel(
-                [dispatch.results[0].type], workload, entry, *arguments_and_sizes, tied_operands=tied
+                [dispatch.results[0].type], workload, entry, *arguments_and_sizes, tied_operands=[overwritten]
             )
-        for attribute in dispatch.attributes:
-            if attribute not in changed.attributes:
-                changed.attributes[attribute] = dispatch.attributes[attribute]
-        dispatch.results[0].replace_all_uses_with(changed.results[0])
-        dispatch.erase()
+        replace_dispatch(dispatch, changed)

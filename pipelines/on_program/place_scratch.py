@@ -24,7 +24,13 @@ from iree.winograd.passes.match.navigation import (
 
 from ..backends.module_backend import supported_backend
 from ..emission.control_flow import loops
-from ..emission.dispatch_operations import binding_subspan, dispatch_kernel
+from ..emission.dispatch_operations import (
+    UNTIED,
+    binding_subspan,
+    dispatch_kernel,
+    operands_of_results,
+    replace_dispatch,
+)
 from ..emission.grid import copied_grid, export_of
 from ..emission.index import Index
 from ..problems.cache_line import CACHE_LINE_BYTES
@@ -32,9 +38,6 @@ from ..selection.options import WinogradOptions
 
 LEAST_BYTES = 16 << 10
 """Of a kernel: to set fewer to zero takes less than a microsecond."""
-
-_UNTIED = -1
-"""IREE's operand of a result that is memory of its own."""
 
 
 @register_pass("winograd-place-scratch")
@@ -189,10 +192,6 @@ def _have_one_workgroup(export: ir.Operation) -> None:
 
 def _give_scratch(call: ir.Operation, size: int) -> None:
     """Replace a dispatch by one that has so many bytes of memory beside its results."""
-    index = ir.IndexType.get()
-    tied = [_UNTIED] * len(call.results)
-    if "tied_operands" in call.attributes:
-        tied = [ir.IntegerAttr(each).value for each in ir.ArrayAttr(call.attributes["tied_operands"])]
     scratch = ir.RankedTensorType.get([size], ir.IntegerType.get_signless(8))
     with call.location, ir.InsertionPoint(call):
         workload, *arguments_and_sizes = operand_groups(call)
@@ -201,11 +200,6 @@ def _give_scratch(call: ir.Operation, size: int) -> None:
             workload,
             call.attributes["entry_points"],
             *arguments_and_sizes,
-            tied_operands=ir.ArrayAttr.get([ir.IntegerAttr.get(index, each) for each in (*tied, _UNTIED)]),
+            tied_operands=(*operands_of_results(call), UNTIED),
         )
-    for name in call.attributes:
-        if name not in changed.attributes:
-            changed.attributes[name] = call.attributes[name]
-    for before, after in zip(call.results, changed.results, strict=False):
-        before.replace_all_uses_with(after)
-    call.erase()
+    replace_dispatch(call, changed)
