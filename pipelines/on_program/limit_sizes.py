@@ -8,6 +8,7 @@ from functools import reduce
 from math import prod
 
 from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import called_kernels, operand_groups, symbol_name, walk
@@ -106,20 +107,16 @@ def _product(sizes: Sequence[int | ir.Value]) -> ir.Value:
     """The product of sizes of at most 31 bits each, or a number of more than 32 bits where it has more."""
 
     def multiplied(product: ir.Value, size: int | ir.Value) -> ir.Value:
-        factor = _constant(size) if isinstance(size, int) else size
-        return arith.minui(arith.muli(product, factor), _constant(1 << 32))
+        factor = index_constant(size) if isinstance(size, int) else size
+        return arith.minui(arith.muli(product, factor), index_constant(1 << 32))
 
     first, *others = sizes
     assert isinstance(first, int)
-    return reduce(multiplied, others, _constant(first))
+    return reduce(multiplied, others, index_constant(first))
 
 
 def _is_at_most(number: ir.Value, most: int) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.ule, number, _constant(most))
-
-
-def _constant(number: int) -> ir.Value:
-    return arith.constant(ir.IndexType.get(), number)
+    return arith.cmpi(arith.CmpIPredicate.ule, number, index_constant(most))
 
 
 def _assert(conditions: Sequence[ir.Value], message: str) -> None:
