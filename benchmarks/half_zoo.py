@@ -7,7 +7,8 @@ type. Errors are relative, of all scores of all images, against float64 of the s
 fails says why. Networks whose results are images have a largest score of each image as well.
 
 What the output already has is skipped, so that a run can be continued. Networks are begun in the order in
-which `--networks` names them, those of the smallest images first unless given, each on a core of its own.
+which `--networks` names them, those of the smallest images first unless given, each on cores of its own, of
+which all but our program makes use.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import copy
 import json
 import math
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -42,13 +44,15 @@ def main() -> None:
             if type_ in results.rows.get(network, {}):
                 continue
             task = {"network": network, "type_": type_, "images": options.images}
-            outcome = run_isolated("benchmarks.half_zoo", task, limits=limits)
+            begin = time.monotonic()
+            outcome = run_isolated("benchmarks.half_zoo", task, threads=options.threads, limits=limits)
             row = {"failure": outcome.failure} if outcome.failure else outcome.messages[-1]
+            row["seconds"] = round(time.monotonic() - begin, 1)
             results.add(network, {**results.rows.get(network, {}), type_: row})
             print(f"{network:32} {type_:5} {_line(row)}", flush=True)
 
     left = [name for name in options.networks if not set(options.type) <= set(results.rows.get(name, {}))]
-    side_by_side(left, measure, jobs=options.jobs, seconds=options.budget)
+    side_by_side(left, measure, jobs=options.jobs, seconds=options.budget, threads=options.threads)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -64,6 +68,7 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=1200, help="seconds for a network in a type")
     parser.add_argument("--memory", type=float, default=16, help="GiB for a network")
     parser.add_argument("--jobs", type=int, default=1, help="networks at once, at most one per core")
+    parser.add_argument("--threads", type=int, default=1, help="cores of a network")
     parser.add_argument("--budget", type=float, default=math.inf, help="seconds after which none is begun")
     parser.add_argument("--output", type=Path, help="a JSON file, continued where it ended")
     return parser.parse_args()
