@@ -11,6 +11,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, is_public, walk
 
 from ..backends.module_backend import supported_backend
+from ..machines.processor_features import enabled_features
 from ..problems.executable_target import executable_targets
 from ..problems.reflection import FEATURES_KEY
 
@@ -45,5 +46,4 @@ def _features(module: ir.Operation) -> Sequence[str]:
     targets = executable_targets(module)
     if len(targets) != 1:
         return ()
-    features = targets[0].field("cpu_features").split(",")
-    return [feature[1:] for feature in features if feature.startswith("+")]
+    return enabled_features(targets[0].field("cpu_features"))

@@ -2,13 +2,14 @@
 
 util.global private @device = #hal.device.target<"local", [
   #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
-    cpu = "haswell", cpu_features = "+avx2,+fma,-avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+    cpu = "host", cpu_features = "+avx2,+avx512f,+fma,-avx512f", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
 ]> : !hal.device
 stream.executable private @kernel {
   stream.executable.export public @kernel
 }
 
-// Whoever loads the program sees its public functions only.
+// Whoever loads the program sees its public functions only. Of what is said of a feature the last holds: IREE lists
+// what processors of a model have, and then what the host has.
 // CHECK: util.func public @main
 // CHECK-SAME: iree.reflection = {iree.abi.declaration = "sync func", winograd.features = "avx2 fma"}
 util.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {iree.reflection = {iree.abi.declaration = "sync func"}} {

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.emission.numbers.known import Numbers, numbers_of
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY
+from iree.winograd.pipelines.machines.processor_features import enabled_features
 from iree.winograd.pipelines.machines.units import KIBIBYTE
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 
@@ -73,10 +74,7 @@ class CpuTarget:
     @staticmethod
     def of(cpu: str, features: str, instruction_set: InstructionSet = X86_64) -> CpuTarget:
         """Reads LLVM's names of a processor and its features, e.g. "haswell" and "+avx2,+fma,-avx512f"."""
-        enabled: set[str] = set()
-        for feature in filter(None, features.split(",")):
-            (enabled.add if feature[0] == "+" else enabled.discard)(feature[1:])
-        return CpuTarget(*instruction_set.facts(cpu, enabled), instruction_set)
+        return CpuTarget(*instruction_set.facts(cpu, set(enabled_features(features))), instruction_set)
 
     @staticmethod
     def least(one: CpuTarget, other: CpuTarget) -> CpuTarget:

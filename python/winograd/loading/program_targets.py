@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from os import PathLike
 
 from iree.winograd.loading.program_module import mapped_file
+from iree.winograd.pipelines.machines.processor_features import enabled_features
 
 _TARGET = b"#hal.executable.target<"
 _DESCRIPTION_BYTES = 4096
@@ -75,6 +76,5 @@ def _target(description: bytes) -> ProgramTarget:
         return match[1].decode() if match else ""
 
     backend = found(_BACKEND)
-    features = (each for each in found(_FEATURES).split(",") if each.startswith("+"))
     architecture = found(_TRIPLE) if backend == _CPU else found(_GPU)
-    return ProgramTarget(backend, architecture, tuple(each[1:] for each in features))
+    return ProgramTarget(backend, architecture, tuple(enabled_features(found(_FEATURES))))

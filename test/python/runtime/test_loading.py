@@ -15,6 +15,7 @@ import pytest
 from iree.winograd.errors import CallError, LoadError
 from iree.winograd.loading import processor_features, vulkan_features
 from iree.winograd.loading.device import close_gpus
+from iree.winograd.loading.program_targets import program_targets
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
 from wide import wide_combinations
@@ -127,6 +128,15 @@ def test_a_program_for_a_better_processor(monkeypatch: pytest.MonkeyPatch) -> No
         load(stock, "local-sync")
     monkeypatch.setattr(processor_features, "_flags", frozenset)
     load(vmfb, "local-sync")
+
+
+def test_features_that_the_host_lacks_of_its_model() -> None:
+    """A virtual machine's processor may have less than others of its name: IREE describes it by both."""
+    features = b'cpu = "emeraldrapids", cpu_features = "+avx2,+avx512fp16,+avx2,-avx512fp16"'
+    (target,) = program_targets(
+        b'#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {' + features + b"}>"
+    )
+    assert target.features == ("avx2",)
 
 
 def test_an_unknown_device(vmfb: bytes) -> None:
