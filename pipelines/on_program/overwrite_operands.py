@@ -40,7 +40,7 @@ class OverwriteOperands:
         %y = flow.dispatch @k::@k(%x, %shortcut) : (...) -> tensor<1x14x14x64xbf16>
       becomes
         func.func @k_over_1(%x: !stream.binding, %shortcut: !stream.binding)
-        %y = flow.dispatch @k_over_1::@k(%x, %shortcut) : (...) -> %shortcut
+        %y = flow.dispatch @k_over_1::@k_over_1(%x, %shortcut) : (...) -> %shortcut
 
     Calls of one kernel that may not overwrite keep it as it is, the others get a copy. IREE drops kernels
     without calls.
@@ -141,15 +141,21 @@ def _overwrite(group: _Group) -> None:
     kernel, overwritten = symbol_name(group.executable), group.overwritten
     executable = group.executable.clone(ir.InsertionPoint(group.executable)).operation
     name = f"{kernel}_over_{overwritten}"
-    executable.attributes["sym_name"] = ir.StringAttr.get(name)
     (function,) = kernel_functions(executable)
+    (export,) = (
+        view.operation for view in executable.regions[0].blocks[0] if view.name == "stream.executable.export"
+    )
+    # IREE links kernels into one library, where names of exports are to differ, too.
+    for each in (executable, export, function):
+        each.attributes["sym_name"] = ir.StringAttr.get(name)
+    export.attributes["function_ref"] = ir.FlatSymbolRefAttr.get(name)
     block = function.regions[0].blocks[0]
     *_, result = block.arguments
     result.replace_all_uses_with(block.arguments[overwritten])
     block.erase_argument(result.arg_number)
     types = [argument.type for argument in block.arguments]
     function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
-    entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, kernel])])
+    entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([name, name])])
     for dispatch in group.dispatches:
         with dispatch.location, ir.InsertionPoint(dispatch):
             workload, *arguments_and_sizes = operand_groups(dispatch)

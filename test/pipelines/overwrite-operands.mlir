@@ -9,9 +9,10 @@ util.global private @device = #hal.device.target<"local", [
     cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
 ]> : !hal.device
 
-// The copy has no result of its own.
+// The copy has no result of its own. IREE links both kernels into one library.
 // CHECK-LABEL: stream.executable private @add_over_1 attributes
-// CHECK: func.func @add(%[[X:.*]]: !stream.binding, %[[SHORTCUT:.*]]: !stream.binding) {
+// CHECK: stream.executable.export public @add_over_1
+// CHECK: func.func @add_over_1(%[[X:.*]]: !stream.binding, %[[SHORTCUT:.*]]: !stream.binding) {
 // CHECK: stream.binding.subspan %[[X]]
 // CHECK: stream.binding.subspan %[[SHORTCUT]]
 // CHECK: stream.binding.subspan %[[SHORTCUT]]
@@ -55,7 +56,7 @@ util.func public @block(%argument: tensor<64xf32>) -> (tensor<64xf32>, tensor<64
   %first = flow.dispatch @add::@add(%a, %argument) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   // What this one reads has been read by all others, for which it waits.
   // CHECK: %[[B:.*]] = flow.dispatch @scale::@scale(%[[FIRST]])
-  // CHECK: %[[SECOND:.*]] = flow.dispatch @add_over_1::@add(%[[B]], %[[FIRST]]) : {{.*}} -> %[[FIRST]]
+  // CHECK: %[[SECOND:.*]] = flow.dispatch @add_over_1::@add_over_1(%[[B]], %[[FIRST]]) : {{.*}} -> %[[FIRST]]
   %b = flow.dispatch @scale::@scale(%first) : (tensor<64xf32>) -> tensor<64xf32>
   %second = flow.dispatch @add::@add(%b, %first) : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
   // Another one is read by something behind it, or for which it doesn't wait.
