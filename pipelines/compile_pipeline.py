@@ -67,6 +67,7 @@ from .iree_workarounds.round_by_sums import RoundBySums
 from .iree_workarounds.separate_calls import SeparateCalls
 from .iree_workarounds.separate_reductions import SeparateReductions
 from .iree_workarounds.separate_transpositions import SeparateTranspositions
+from .iree_workarounds.skip_empty import SkipEmpty
 from .iree_workarounds.wrap_conversions import WrapConversions
 from .machines.host import physical_cores
 from .on_program.chain_kernels import ChainKernels
@@ -243,5 +244,5 @@ def configuration_pipeline() -> list[Pass]:
 
 
 def binary_pipeline() -> list[Pass]:
-    """The passes on a program for CUDA after IREE's `hal` phase, in which all that it does is settled."""
-    return [NoteLaunches()]
+    """The passes on a program after IREE's `hal` phase, in which all that it does is settled."""
+    return [SkipEmpty(), NoteLaunches()]

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 
+VULKAN_FORMAT = "vulkan-spirv-fb"
+"""That of kernels for Vulkan."""
 _EXECUTABLE_TARGET = re.compile(r'#hal\.executable\.target<"(?P<backend>[^"]+)", "(?P<format>[^"]+)"')
 _STRING_FIELD = r'\b{name} = "(?P<value>[^"]*)"'
 

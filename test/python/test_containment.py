@@ -95,11 +95,12 @@ FOR_GPUS = (
     "winograd-insert-phases",
     "winograd-copy-rearranged",
     "winograd-merge-projections",
+    "winograd-skip-empty",
     "winograd-sum-repeated-taps",
 )
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
-`test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs, and
-`test_sum_repeated_taps.py`."""
+`test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs,
+`test_unknown_sizes.py` of these, and `test_sum_repeated_taps.py`."""
 FOR_ONE_THREAD = ("winograd-overwrite-operands", "winograd-place-scratch")
 """Have work only for programs of one thread: `overwrite-operands.mlir`, `place-scratch.mlir`."""
 FOR_OTHERS = {

@@ -27,6 +27,7 @@ from iree.winograd.pipelines.compile_pipeline import (
     dispatch_pipeline,
     optimized_pipeline,
 )
+from iree.winograd.pipelines.problems.executable_target import VULKAN_FORMAT, executable_targets
 
 Rewrite = Callable[[ir.Operation], None]
 
@@ -86,7 +87,7 @@ class PhaseRewrites:
         self._rewrites_dispatches = rewrites_dispatches
         self._notes_commands = notes_commands
         self._ptxas = ptxas
-        self._is_for_cuda = False
+        self._rewrites_binaries = False
         self._warn = warn
 
     def __iter__(self) -> Iterator[tuple[str, Rewrite]]:
@@ -104,7 +105,7 @@ class PhaseRewrites:
             yield CONFIGURATIONS_PHASE, self._rewrite_configurations
         if self._kernels and stages.go_beyond(TRANSLATION_PHASE):
             yield TRANSLATION_PHASE, _leave_verified
-        if (self._ptxas is not None or self._is_for_cuda) and stages.go_beyond(BINARIES_PHASE):
+        if (self._ptxas is not None or self._rewrites_binaries) and stages.go_beyond(BINARIES_PHASE):
             yield BINARIES_PHASE, self._rewrite_binaries
         if self._kernels and stages.verify:
             yield stages.compile_to, _leave_verified
@@ -119,7 +120,7 @@ class PhaseRewrites:
         self._run(program, self._passes.dispatches)
 
     def _rewrite_commands(self, program: ir.Operation) -> None:
-        self._is_for_cuda = is_for_cuda(program)
+        self._rewrites_binaries = is_for_cuda(program) or _is_for_vulkan(program)
         if self._ptxas is None:
             self._ptxas = default_assembler(program)
         self._run(program, self._passes.commands)
@@ -131,8 +132,12 @@ class PhaseRewrites:
 
     def _rewrite_binaries(self, program: ir.Operation) -> None:
         finish_kernels(program, self._ptxas, self._warn)
-        if self._is_for_cuda:
+        if self._rewrites_binaries:
             self._run(program, self._passes.binaries)
+
+
+def _is_for_vulkan(program: ir.Operation) -> bool:
+    return any(target.format == VULKAN_FORMAT for target in executable_targets(program))
 
 
 def _leave_verified(program: ir.Operation) -> None:

@@ -67,3 +67,13 @@ def test_sizes_that_kernels_are_not_told_are_refused(gpu_target: str, gpu_device
     weights = np.ones((1, 1, 8, 16), np.float32)
     with pytest.raises(iree.winograd.CallError, match="a size of more than 2147483647"):
         program(np.zeros((1, 0, 2**31, 8), np.float32), weights)
+
+
+def test_images_without_elements(gpu_target: str, gpu_device: str) -> None:
+    """Their kernels have no workgroups: nothing is launched, and memory isn't looked at."""
+    program = iree.winograd.load(iree.winograd.compile(IMAGES, target=gpu_target, strict=True), gpu_device)
+    weights = np.ones((1, 1, 8, 16), np.float32)
+    for height, width in ((0, 7), (7, 0)):
+        result = np.array(program(np.zeros((1, height, width, 8), np.float32), weights))
+        assert result.shape == (1, height, width, 16)
+    assert (np.array(program(np.ones((1, 2, 3, 8), np.float32), weights)) == 8).all()
