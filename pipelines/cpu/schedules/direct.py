@@ -181,10 +181,9 @@ def copies_input(shape: ConvolutionShape, pixel_distance: int, parts: int, passe
 def interleaves_channels(shape: ConvolutionShape, pixel_block: int) -> bool:
     """Whether the copy of a workgroup's input may be of a channels-first image.
 
-    It may be of few channels, where columns of the copy lie side by side; of images of unknown sizes what
-    outputs read may be gathered instead.
+    It may be of few channels, where columns of the copy lie side by side.
     """
-    if shape.unknown_sizes or shape.input_channels > MAX_INTERLEAVED_CHANNELS:
+    if shape.input_channels > MAX_INTERLEAVED_CHANNELS:
         return False
     return shape.pads and not column_padding(shape) and not skips_padding(shape, pixel_block)
 

@@ -53,12 +53,25 @@ PROGRAMS = [
     # One vector of channels that share pixels.
     replace(DIRECT, channels=5, outputs=8, kernel=(5, 5), low=(2, 2), high=(2, 2)),
     replace(DIRECT, channels=3, outputs=16, strides=(2, 2), input_channels_first=True),
+    # Few channels of columns that are copied, or gathered, side by side and apart.
+    replace(
+        DIRECT, channels=3, outputs=40, kernel=(7, 7), low=(3, 3), high=(3, 3), strides=(2, 2)
+    ).channels_first,
+    replace(DIRECT, channels=2, dilations=(1, 3), low=(1, 3), high=(1, 2), input_channels_first=True),
 ]
 
 
-@pytest.mark.parametrize("program", [TILED, DIRECT, replace(DEPTHWISE, strides=(1, 2))], ids=str)
+STEM = replace(DIRECT, channels=3, outputs=40, strides=(2, 2), input_channels_first=True)
+
+
+@pytest.mark.parametrize("program", [TILED, DIRECT, STEM, replace(DEPTHWISE, strides=(1, 2))], ids=str)
 def test_agrees_with_float64_at_some_sizes(program: Program) -> None:
     program.check_sizes([(1, 1), (3, 9), (9, 3), (28, 28), (17, 40), (2, 17), (5, 31)], threads=1)
+
+
+def test_few_channels_of_any_size_are_read_where_they_lie() -> None:
+    compiled = iree.winograd.compile(STEM.function("main"), threads=1, size_hint=STEM.size)
+    assert b"winograd_channels_last" not in compiled
 
 
 def test_rows_of_any_length_whose_ends_read_far_beyond() -> None:
