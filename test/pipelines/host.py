@@ -5,6 +5,8 @@ from __future__ import annotations
 from iree.winograd.calibration.programs import backend_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.targets import target_flags
+from iree.winograd.tuning.schedulers.measuring_machine import resolve_flags
 
 
 def _host() -> CpuTarget:
@@ -14,4 +16,12 @@ def _host() -> CpuTarget:
 
 
 HOST = _host()
+
+
+def flags_of_host_with(features: str) -> list[str]:
+    """Flags that compile for this processor as if it had `features`, too: `host` takes no others."""
+    *_, processor, known = resolve_flags(target_flags("cpu"))
+    return [processor, f"{known},{features}"]
+
+
 HAS_AVX512 = HOST.vector_width == 16

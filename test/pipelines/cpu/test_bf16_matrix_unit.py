@@ -16,7 +16,7 @@ import pytest
 import torch
 from agreement import expect_within
 from convolution_program import check_together, compile_rewritten
-from host import HOST
+from host import flags_of_host_with
 from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.this_machine
 
 UNIT = "+amx-tile,+amx-bf16"
 TARGET = CpuTarget.of("sapphirerapids", f"+avx2,+fma,+avx512f,{UNIT}")
-FLAGS = [f"--iree-llvmcpu-target-cpu={HOST.cpu}", f"--iree-llvmcpu-target-cpu-features={UNIT}"]
+FLAGS = flags_of_host_with(UNIT)
 
 
 @pytest.fixture(autouse=True)
