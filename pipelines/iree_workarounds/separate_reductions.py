@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import transforms, walk
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.reductions import RESHAPES, generic_maps, is_reduction, row_length
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
@@ -33,12 +32,11 @@ class SeparateReductions:
         %read = util.optimization_barrier {winograd.computed_first} %m
         %r = linalg.generic ins(%x, %read) ...
 
-    Rows that subgroups reduce stay as they are, and so does a program without convolutions that were taken.
+    Rows that subgroups reduce stay as they are. Programs whose convolutions all stay with IREE are rewritten,
+    too: what races differs from run to run.
     """
 
     def run(self, module: ir.Operation) -> None:
-        if not transforms(module, ops.OutputTransformOp):
-            return
         reductions = [each for each in walk(module) if is_reduction(each)]
         backend = supported_backend(module)
         race = backend is not None and backend.iree_code.reductions_race

@@ -96,7 +96,9 @@ def _pixels(type_: ir.Type, unknown: Iterator[ir.Value]) -> tuple[int | ir.Value
     if not isinstance(type_, ir.RankedTensorType):
         return ()
     sizes = [next(unknown) if type_.is_dynamic_dim(d) else size for d, size in enumerate(type_.shape)]
-    channels = next((d for d in (len(sizes) - 1, 1) if d < len(sizes) and isinstance(sizes[d], int)), None)
+    channels = next(
+        (d for d in (len(sizes) - 1, 1) if 0 <= d < len(sizes) and isinstance(sizes[d], int)), None
+    )
     extents = [size for d, size in enumerate(sizes) if d != channels]
     known = prod(size for size in extents if isinstance(size, int))
     others = tuple(size for size in extents if not isinstance(size, int))

@@ -38,3 +38,16 @@ util.func public @cpu(%x: tensor<1x?x?x8xf32>, %n: index, %m: index) -> tensor<1
   %a = flow.dispatch @first::@first[%n, %m](%x, %n, %m) : (tensor<1x?x?x8xf32>{%n, %m}, index, index) -> tensor<1x?x?x8xf32>{%n, %m}
   util.return %a : tensor<1x?x?x8xf32>
 }
+
+// -----
+
+// A tensor of one number has no dimensions.
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+stream.executable private @first {}
+// CHECK-LABEL: util.func public @scalar
+// CHECK: cf.assert
+// CHECK-NEXT: flow.dispatch @first::@first
+util.func public @scalar(%x: tensor<1x?x8xf32>, %s: tensor<f32>, %n: index) -> tensor<1x?x8xf32> {
+  %a = flow.dispatch @first::@first[%n](%x, %s, %n) : (tensor<1x?x8xf32>{%n}, tensor<f32>, index) -> tensor<1x?x8xf32>{%n}
+  util.return %a : tensor<1x?x8xf32>
+}

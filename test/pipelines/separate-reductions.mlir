@@ -146,3 +146,22 @@ func.func @open(%m: tensor<1x512x64xf32>, %x: tensor<1x8x?x64xf32>, %w: index) -
   %r = linalg.broadcast ins(%sum : tensor<1x?x64xf32>) outs(%e : tensor<1x8x?x64xf32>) dimensions = [1]
   return %y, %r : tensor<1x8x8x64xf32>, tensor<1x8x?x64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"vulkan", [#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">]> : !hal.device
+
+// So it is where no convolution was taken.
+// CHECK-LABEL: func.func @alone
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}}"reduction"
+// CHECK: %[[READ:.*]] = util.optimization_barrier {winograd.computed_first} %[[SUM]] : tensor<33x5xf32>
+// CHECK: linalg.broadcast ins(%[[READ]]
+func.func @alone(%x: tensor<33x8x5xf32>, %e: tensor<33x8x5xf32>, %i: tensor<33x5xf32>) -> tensor<33x8x5xf32> {
+  %sum = linalg.generic {indexing_maps = [affine_map<(n, h, w) -> (n, h, w)>, affine_map<(n, h, w) -> (n, w)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%x : tensor<33x8x5xf32>) outs(%i : tensor<33x5xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<33x5xf32>
+  %r = linalg.broadcast ins(%sum : tensor<33x5xf32>) outs(%e : tensor<33x8x5xf32>) dimensions = [1]
+  return %r : tensor<33x8x5xf32>
+}
