@@ -74,8 +74,10 @@ def callers(draw: st.DrawFn, callee: p.Function) -> p.Function:
 
 
 @st.composite
-def functions(draw: st.DrawFn, only_open: bool, kinds: Sequence[str] | None = None) -> p.Function:
-    """`kinds` are those of its steps, if that isn't drawn."""
+def functions(
+    draw: st.DrawFn, only_open: bool, kinds: Sequence[str] | None = None, *, repeats: bool = True
+) -> p.Function:
+    """`kinds` are those of its steps, if that isn't drawn; `repeats`: whether layers come several times."""
     rank = draw(st.sampled_from([2, 2, 2, 1, 3]))
     spatial = "".join(map(str, range(rank)))
     layouts = [f"n{spatial}c", f"nc{spatial}"]
@@ -95,7 +97,7 @@ def functions(draw: st.DrawFn, only_open: bool, kinds: Sequence[str] | None = No
     draft = Draft(draw, [], only_convolutions=steps == ONLY_CONVOLUTIONS)
     current = [Image(draft.add(o.Input(image.shape)), layout)]
     for _ in range(draw(st.sampled_from((1, 2, 4, 4, 6)))):
-        _step(draft, current, steps)
+        _step(draft, current, steps, repeats=repeats)
     results = _results(draft)
     output_argument = draw(st.integers(0, 5)) == 5 and not draft.types[results[0]].is_open
     function = p.Function(tuple(draft.operations), results, output_argument)
@@ -197,7 +199,7 @@ BETWEEN = (
 """What there are kernels for on GPUs beside those of convolutions."""
 
 
-def _step(draft: Draft, images: list[Image], steps: Sequence[str]) -> None:
+def _step(draft: Draft, images: list[Image], steps: Sequence[str], *, repeats: bool) -> None:
     """Add one of `steps`, a layer, to `images`, those that may be read."""
     image = images[-1] if not draft.chance(4) else draft.choice(images)
     first, before = len(draft.types), len(draft.operations)
@@ -238,6 +240,8 @@ def _step(draft: Draft, images: list[Image], steps: Sequence[str]) -> None:
     if result is None:
         return
     images.append(result)
+    if not repeats:
+        return
     layer = Layer(tuple(draft.operations[before:]), first, image, result)
     # Of layers that ask for the same kernels, each costs a fraction of what others do.
     times = (0, 0, 1, 2) if kind == "attention" else (0, 4, 8, 16)
