@@ -205,6 +205,11 @@ def _of_windows(operation: MaxPooling | WindowSums, kernel: TensorKernel) -> Ten
     return TensorDispatch(kernel, (operation.image,), sizes, extents=extents, dynamic=(read, written))
 
 
+def _misfit_of_maxima(operation: MaxPooling, target: CpuTarget) -> Reason | None:
+    one = len(operation.windows.size) == 1
+    return "a row of windows is for one workgroup, and an image of one dimension one row" if one else None
+
+
 def _misfit_of_windows(operation: WindowSums, target: CpuTarget) -> Reason | None:
     windows = operation.windows
     if None not in (*windows.extents, *windows.outputs):
@@ -428,7 +433,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         ChannelsLast: _Kind(_channels_last),
         ChannelsFirst: _Kind(_channels_first, _misfit_of_first),
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
-        MaxPooling: _Kind(_max_pooling),
+        MaxPooling: _Kind(_max_pooling, _misfit_of_maxima),
         PixelSelection: _Kind(_pixel_selection),
         RowSums: _Kind(_row_sums, _misfit_of_row_sums),
         WindowSums: _Kind(_window_sums, _misfit_of_windows),

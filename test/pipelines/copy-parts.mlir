@@ -71,6 +71,7 @@ util.func public @half(%y: tensor<2x8x8x16xbf16>) -> tensor<1x32x16xf32> {
 
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
 
+#signal = {dilation = array<i64: 1>, kernel_size = array<i64: 1>, output_tile = array<i64: 1>, part_size = array<i64: 1>, spacing = array<i64: 1>, step = array<i64: 1>, views = [array<i64: 0>]}
 #pointwise = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
 // CHECK-LABEL: @gpu
@@ -79,4 +80,16 @@ util.func public @gpu(%y: tensor<2x8x8x16xf32>) -> tensor<1x32x16xf32> {
   %p = tensor.extract_slice %y[0, 0, 0, 0] [2, 4, 4, 16] [1, 2, 2, 1] : tensor<2x8x8x16xf32> to tensor<2x4x4x16xf32>
   %v = "winograd.input_transform"(%p) {decomposition = #pointwise, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<2x4x4x16xf32>) -> tensor<1x32x16xf32>
   util.return %v : tensor<1x32x16xf32>
+}
+
+// IREE's code takes longer for images whose sizes are known only at run time.
+// CHECK-LABEL: @gpu_of_any_size
+// CHECK-SAME: (%[[Y:.*]]: tensor<1x?x16xf32>
+// CHECK-NOT: tensor.extract_slice
+// CHECK: %[[P:.*]] = flow.dispatch @winograd_window_max_1_anyx16::@winograd_window_max_1_anyx16[{{.*}}](%[[Y]]
+// CHECK: "winograd.input_transform"(%[[P]])
+util.func public @gpu_of_any_size(%y: tensor<1x?x16xf32>, %n: index) -> tensor<1x?x16xf32> {
+  %p = tensor.extract_slice %y[0, 0, 0] [1, %n, 16] [1, 2, 1] : tensor<1x?x16xf32> to tensor<1x?x16xf32>
+  %v = "winograd.input_transform"(%p) {decomposition = #signal, groups = 1 : i64, padding_low = array<i64: 0>, padding_high = array<i64: 0>} : (tensor<1x?x16xf32>) -> tensor<1x?x16xf32>
+  util.return %v : tensor<1x?x16xf32>
 }

@@ -77,3 +77,36 @@ def test_images_without_elements(gpu_target: str, gpu_device: str) -> None:
         result = np.array(program(np.zeros((1, height, width, 8), np.float32), weights))
         assert result.shape == (1, height, width, 16)
     assert (np.array(program(np.ones((1, 2, 3, 8), np.float32), weights)) == 8).all()
+
+
+EVERY_SECOND = """
+func.func @main(%x: tensor<1x?x8xf32>, %w: tensor<3x8x16xf32>) -> tensor<1x?x16xf32> {
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %size = tensor.dim %x, %c1 : tensor<1x?x8xf32>
+  %more = arith.addi %size, %c1 : index
+  %half = arith.floordivsi %more, %c2 : index
+  %outputs = arith.subi %half, %c2 : index
+  %part = tensor.extract_slice %x[0, 0, 0] [1, %half, 8] [1, 2, 1] : tensor<1x?x8xf32> to tensor<1x?x8xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty(%outputs) : tensor<1x?x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<1x?x16xf32>) -> tensor<1x?x16xf32>
+  %r = linalg.conv_1d_nwc_wcf ins(%part, %w : tensor<1x?x8xf32>, tensor<3x8x16xf32>)
+    outs(%z : tensor<1x?x16xf32>) -> tensor<1x?x16xf32>
+  return %r : tensor<1x?x16xf32>
+}
+"""
+
+
+def test_every_second_pixel_is_copied_by_a_kernel(gpu_target: str, gpu_device: str) -> None:
+    """As networks on sound read them, which halve it so."""
+    compiled = iree.winograd.compile(EVERY_SECOND, target=gpu_target, strict=True)
+    assert b"winograd_window_max_1_anyx8" in compiled
+    program = iree.winograd.load(compiled, gpu_device)
+    weights = np.arange(3 * 8 * 16, dtype=np.float32).reshape(3, 8, 16) % 7
+    for size in (5, 6, 301):
+        image = np.arange(size * 8, dtype=np.float32).reshape(1, size, 8) % 11
+        # Sums of small integers are exact.
+        taken = image[:, ::2].astype(np.float64)
+        expected = sum(taken[:, tap : taken.shape[1] - 2 + tap] @ weights[tap] for tap in range(3))
+        assert np.array_equal(np.array(program(image, weights)), expected)
