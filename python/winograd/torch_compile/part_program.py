@@ -96,8 +96,9 @@ def memory_order(tensor: torch.Tensor) -> Order | None:
     if memory_format is not None and tensor.is_contiguous(memory_format=memory_format):
         return order
     strides = tensor.stride()
-    if all(isinstance(stride, int) for stride in strides):
-        order = tuple(sorted(range(tensor.dim()), key=lambda dimension: -strides[dimension]))
+    expected = [stride if isinstance(stride, int) else stride.node.hint for stride in strides]
+    if None not in expected:
+        order = tuple(sorted(range(tensor.dim()), key=lambda dimension: -expected[dimension]))
         if tensor.permute(order).is_contiguous():
             return order
     raise ModelImportError(f"a tensor of shape {tuple(tensor.shape)} with strides {strides} isn't dense")

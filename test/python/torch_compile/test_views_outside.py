@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
+from iree.winograd.torch_compile.part_program import inverse, memory_order, output_nodes
 from small_networks import UNIT_ROUNDOFF, compiled
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._pytree import tree_leaves
 from wide import wide_combinations
 
@@ -68,3 +70,12 @@ def test_only_the_view_is_taken_outside_of_a_part(heads: Sequence[Head], layout:
         # Sums of 27 products; an exponential enlarges errors by itself, at most e^3.
         bound = 10 * 30 * UNIT_ROUNDOFF * float(expected.abs().max())
         torch.testing.assert_close(result, expected, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1), (0, 2, 3, 1), (1, 0)])
+def test_transposed_tensors_of_any_size_are_dense(order: tuple[int, ...]) -> None:
+    """As the boxes of a detector: their strides are symbols."""
+    given = torch.randn(*range(2, 2 + len(order)))
+    graph = make_fx(lambda tensor: tensor.permute(order), tracing_mode="symbolic")(given).graph
+    (output,) = output_nodes(graph)
+    assert memory_order(output.meta["val"]) == inverse(order)
