@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from iree.winograd.passes.match.problem import OTHER_SIZES
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.columns import (
@@ -42,7 +43,7 @@ BLOCKS_OF_MANY_TAPS = tuple(
 """For many threads. More taps take more registers, of which assemblers spill some where 512 are resident."""
 MAX_BLOCK_MULTIPLY_ADDS = 2000
 """Of a thread: all of them are straight code."""
-MIN_BLOCK_OUTPUTS, MIN_BLOCK_THREADS = 14 * 14, 320
+MIN_BLOCK_OUTPUTS, MIN_BLOCK_THREADS = 14 * 14, 20
 """Of an image, and of a multiprocessor: fewer were not measured."""
 _MAX_QUADS = {True: 32, False: 50}
 """That threads keep of few taps and of many: more of them were spilled."""
@@ -69,13 +70,14 @@ def grouped_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[Gr
 def _blocks(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
 ) -> Iterator[DepthwiseBlockSchedule]:
-    """Those of blocks of outputs, where there are threads enough for all multiprocessors.
+    """Those of blocks of outputs.
 
-    Nobody measured them on other GPUs than NVIDIA's, where channels are no whole quads, and where sizes are
-    known only at run time, so that each load has a condition.
+    Nobody measured them on other GPUs than NVIDIA's, where channels are no whole quads, and of few threads.
+    Of sizes known only at run time the largest that are likely count.
     """
-    is_whole = shape.output_channels % QUAD == 0 and not shape.unknown_sizes
-    if not target.takes_ptx or not is_whole or prod(shape.output_size) < MIN_BLOCK_OUTPUTS:
+    is_whole = shape.output_channels % QUAD == 0
+    largest = shape.resized(max(OTHER_SIZES))
+    if not target.takes_ptx or not is_whole or prod(largest.output_size) < MIN_BLOCK_OUTPUTS:
         return
     is_few = has_few_taps(shape.decomposition)
     for schedule in BLOCKS_OF_FEW_TAPS if is_few else BLOCKS_OF_MANY_TAPS:
@@ -83,7 +85,7 @@ def _blocks(
             continue
         multiply_adds = QUAD * prod(shape.kernel_size) * schedule.rows * schedule.columns
         is_short = multiply_adds <= MAX_BLOCK_MULTIPLY_ADDS
-        threads = block_threads(representative(shape), schedule)
+        threads = block_threads(representative(largest), schedule)
         is_busy = threads >= MIN_BLOCK_THREADS * machine.multiprocessors
         if is_short and is_busy and _kept_quads(shape, schedule) <= _MAX_QUADS[is_few]:
             yield schedule

@@ -60,9 +60,9 @@ INDEX_CYCLES = 60
 """The same of what a thread computes of indices where sizes are known only at run time."""
 TAP_ROW_LATENCY = 0.3e-6
 """Seconds until a thread has what a row of taps multiplies: no other row is loaded meanwhile."""
-SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 1e-6, 0.1e-6
-"""The same where a workgroup's filters come first and rows are ahead: what memory takes, and no more than to
-begin loads."""
+SHARED_FILTER_LATENCY, AHEAD_ROW_LATENCY = 0.3e-6, 0.1e-6
+"""The same where a workgroup's filters come first and rows are ahead: what they take behind the image's first
+rows, and no more than to begin loads."""
 COLUMNS_RATE, AHEAD_RATE = 0.45, 0.85
 """The part of these rates that kernels reach whose threads have columns: 0.4 to 0.55 on an H200. With rows
 ahead it took 3.2 to 4.9 us for four images of 7 x 7 taps, where 4.1 to 4.9 are predicted."""

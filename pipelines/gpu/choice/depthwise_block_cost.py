@@ -16,6 +16,11 @@ from .cost_model import launch_seconds
 
 THREAD_INSTRUCTIONS = 90
 """Of a thread beside those for each tap, element and output: where its block lies, and the epilogue."""
+OPEN_INSTRUCTIONS = 12
+"""Of each load where sizes are known only at run time: whether the image has the pixel."""
+CODE_SECONDS = 1.9e-9
+"""Until an instruction is there, of straight code that other kernels have run since: less where there are
+more workgroups than are resident at once, which find it."""
 BLOCK_RATE = 0.77
 """The part of the rates of instructions and of the first cache that threads reach together."""
 EDGE_WAVES = 0.35
@@ -34,7 +39,8 @@ def depthwise_block_seconds(
                   * root of the sum of squares of bytes / bandwidth of memory
                     and of all threads' instructions and bytes of the first cache by their rates / 0.77
 
-    By 46 kernels of 13 layers an H200 took 0.84 to 1.15 of that.
+    By 46 kernels of 13 layers an H200 took 0.84 to 1.15 of that. Before it code has to be there, which is
+    longer by the conditions of loads where sizes are known only at run time.
     """
     blocks = (schedule.rows, schedule.columns)
     read = prod(len(elements_read(shape.decomposition, each, d)) for d, each in enumerate(blocks))
@@ -51,6 +57,8 @@ def depthwise_block_seconds(
     moved = shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes
     waves = threads / (schedule.resident_threads * machine.multiprocessors)
     seconds = (1 + EDGE_WAVES / waves) * hypot(moved / machine.memory_bandwidth, computed)
+    conditions = OPEN_INSTRUCTIONS * read if shape.unknown_sizes else 0
+    seconds += CODE_SECONDS * (instructions + conditions) / (1 + waves)
     return {schedule.stage: seconds, "launch": launch_seconds(machine)}
 
 

@@ -14,9 +14,12 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
 
-BEGIN_SECONDS = 2.5e-6
-"""Until code and filters begin to come. In networks an H200 took 3.6 to 4.9 us for small layers of any size,
-and 1.7 to 3.1 by kernels of less code. In chains of one layer, whose code is there, it takes 2 us less."""
+BEGIN_SECONDS = {16: 1.4e-6, 32: 2.1e-6}
+"""By the rows of a block, until code and filters begin to come: that of more rows is longer. Where other
+kernels run between, an H200 took 2.4 to 3.6 us and 3 to 5.5 for small layers; where the code is there, it
+takes a microsecond less."""
+OPEN_SECONDS = {16: 0.3e-6, 32: 1e-6}
+"""The same of sizes known only at run time, by which each store is conditional: code is longer."""
 ACCESS_CYCLES = 8
 """Of a first cache, for what a warp loads or stores of eight pixels at once: each is another line."""
 FRAGMENT_CYCLES = 4
@@ -69,8 +72,11 @@ def streamed_seconds(
     cycles = blocks * (max(cached, multiplied) + computed) / min(1.0, warps / FILLING_WARPS) ** 0.5
     moved = shape.images * (packing.column_blocks * shape.image_bytes + shape.result_bytes)
     filters = schedule.bytes_for(shape) * machine.multiprocessors * schedule.resident_workgroups
+    begin = BEGIN_SECONDS[schedule.block_rows]
+    if shape.unknown_sizes:
+        begin += OPEN_SECONDS[schedule.block_rows]
     return {
-        "direct": BEGIN_SECONDS
+        "direct": begin
         + _block_cycles(packing) / clock
         + filters / machine.cache_bandwidth
         + hypot(moved / machine.memory_bandwidth, cycles / (machine.multiprocessors * clock)),

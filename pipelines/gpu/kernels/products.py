@@ -293,16 +293,26 @@ class DirectProductKernel(BlockedProductKernel):
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
-        tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
-        if (in_line := packing.outputs_in_line(work.sizes, output)) is not None:
-            images = () if work.sizes.batch.known == 1 else (work.sizes.batch,)
-            epilogue = replace(epilogue, lined_up=(*images, *sized.output_size))
-            sized = in_line
+        tiles = packing.tiles(work.sizes)
+        sized, epilogue = finished_in_line(packing, work.sizes, output, epilogue)
 
         def storing(block: Block) -> Results:
             return BlockOutputs(packing, output, epilogue, block, tiles, sized)
 
         self.product.emit(self._blocks(work), work.sizes, image, filters, storing)
+
+
+def finished_in_line(
+    packing: ProductPacking, sizes: Sizes, output: GlobalBuffer, epilogue: VectorEpilogue
+) -> tuple[SizedShape, VectorEpilogue]:
+    """The shape by which outputs of a direct convolution are located, and its epilogue: as one row, if they
+    can be."""
+    sized = SizedShape.of(packing.shape, sizes)
+    in_line = packing.outputs_in_line(sizes, output)
+    if in_line is None:
+        return sized, epilogue
+    images = () if sizes.batch.known == 1 else (sizes.batch,)
+    return in_line, replace(epilogue, lined_up=(*images, *sized.output_size))
 
 
 @dataclass(frozen=True)

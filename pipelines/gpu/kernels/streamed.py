@@ -36,7 +36,7 @@ from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .gated_product import Gate, GatedOutputs
 from .matrix_sums import MatrixSums
-from .products import Block, BlockOutputs
+from .products import Block, BlockOutputs, finished_in_line
 from .split_operands import SplitFilterKernel
 from .splitting import finite_magnitude, largest_of, largest_of_quad, parts_of, scales_for
 
@@ -82,7 +82,8 @@ class StreamedKernel:
 
     def _storing(self, sizes: Sizes, output: GlobalBuffer, epilogue: VectorEpilogue) -> _StoringOf:
         packing, schedule, gate = self.packing, self.packing.schedule, self.gate
-        tiles, sized = packing.tiles(sizes), SizedShape.of(packing.shape, sizes)
+        tiles = packing.tiles(sizes)
+        sized, epilogue = finished_in_line(packing, sizes, output, epilogue)
         if gate is not None:
             pairs = output.viewed_as(output.element, PAIR)
             return lambda block: GatedOutputs(packing, output, epilogue, block, tiles, sized, gate, pairs)
@@ -106,7 +107,7 @@ class _Workgroup:
         schedule, sizes = packing.schedule, work.sizes
         self._packing, self._schedule = packing, schedule
         self._image, self._filters = image, filters
-        self._sized = SizedShape.of(packing.shape, sizes)
+        self._sized = packing.in_line(sizes, image) or SizedShape.of(packing.shape, sizes)
         self._tiles, self._blocks = packing.tiles(sizes), packing.row_blocks(sizes)
         self._thread = thread_id()
         self._lane, warp = self._thread % WARP_THREADS, self._thread // WARP_THREADS

@@ -160,8 +160,8 @@ def _implicit_gemm_misfit(
 def _streamed_misfit(schedule: StreamedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if shape.transform_size > 1 or shape.group_inputs % QUAD or shape.group_outputs % QUAD:
         return f"{schedule} is for direct convolutions of groups of whole quads"
-    if shape.unknown_sizes:
-        return f"{schedule} is for images whose sizes are known at compile time"
+    if shape.unknown_sizes and not shape.is_of_single_pixels:
+        return f"{schedule} is for images of unknown sizes whose outputs are of a pixel each"
     if (needed := schedule.bytes_for(shape)) > target.shared_memory_bytes:
         return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
     if not schedule.has_all_blocks(shape):

@@ -77,6 +77,7 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         PLAIN,
         GROUPED,
         replace(PLAIN, channels=48, schedule=replace(SCHEDULE, channel_blocks=2, summed_block=32)),
+        replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16),
         *wide(
             [
                 replace(PLAIN, channels=20, schedule=replace(SCHEDULE, block_rows=32, block_columns=16)),
@@ -90,7 +91,7 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
     ids=str,
 )
 def test_all_outputs_are_right(program: ScheduledProgram, tmp_path: Path) -> None:
-    """Last blocks of rows, of channels, columns and groups are parts of ones."""
+    """Last blocks of rows, of channels, columns and groups are parts of ones; sizes are known or not."""
     schedule, shape = program.schedule, _shape_of(program)
     assert isinstance(schedule, StreamedSchedule)
     (text,) = program.ptx("sm_80", tmp_path)
@@ -123,10 +124,14 @@ def test_all_outputs_are_right(program: ScheduledProgram, tmp_path: Path) -> Non
     exact, most = summed(np.positive), summed(np.abs)
     result = np.full(exact.shape, np.nan, np.float32)
     grid = [each.known for each in StreamedKernel(packing).workgroups(Sizes.of_batch(program.batch))]
-    kernel.run([image, packed, bias, result], iter(itertools.product(*(range(each or 0) for each in grid))))
+    # Two words of each size that is known only at run time.
+    sizes = [np.array(word) for size in program.size for word in (size, 0) if program.dynamic_size]
+    arguments = [image, packed, bias, result, *sizes]
+    kernel.run(arguments, iter(itertools.product(*(range(each or 0) for each in grid))))
     # Matrix units truncate each of their sums, whose numbers have 22 bits.
     bound = (packing.reduction + 4) * 2.0**-22 * (most + np.abs(bias))
-    assert (np.abs(result - np.maximum(exact + bias, 0)) <= bound).all()
+    biased = exact + bias + (image if program.adds_image else 0)
+    assert (np.abs(result - np.maximum(biased, 0)) <= bound).all()
 
 
 @pytest.mark.parametrize(
