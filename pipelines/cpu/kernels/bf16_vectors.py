@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
@@ -16,7 +17,7 @@ from iree.winograd.pipelines.cpu.processor.matrix_unit import (
 )
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
-from iree.winograd.pipelines.emission.control_flow import loop_carried, named
+from iree.winograd.pipelines.emission.control_flow import loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Work
@@ -24,13 +25,18 @@ from iree.winograd.pipelines.emission.work import Work
 from .bf16_tiled import Bf16TiledKernel, address_of
 from .store import RegisterBlockStore
 from .tiled import PlacedBlock, TiledInput
+from .tiled_outputs import TiledOutputs
+
+SMALLER_PART = 3
+"""Of a register block: as large are those of rows that are shorter than it, or of one output."""
 
 
 @dataclass(frozen=True)
 class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
     """One kernel on vectors: sums stay in registers from the first tap to the last.
 
-    A pair of neighbouring channels of a pixel is multiplied with a vector of pairs of filters.
+    A pair of neighbouring channels of a pixel is multiplied with a vector of pairs of filters. Of images of
+    unknown sizes rows may be shorter than a register block: these have smaller ones.
     """
 
     def emit(
@@ -46,8 +52,41 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
         `image` is N x H... x C, `filters` is `packed_filter_shape`, `output` is N x OH... x K.
         """
         outputs = self._outputs(work)
-        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue)
+        image, output, epilogue = self.without_unit.in_lines(image, output, epilogue, outputs.sized)
         rows = self._rows(image, outputs)
+
+        def emit_by(block_pixels: int, smaller: tuple[int, ...]) -> None:
+            kernel = replace(self, schedule=replace(self.schedule, tile_pixels=block_pixels))
+            emit_blocks = partial(kernel._emit_blocks, work, rows, filters, output, epilogue, outputs)
+            if smaller:
+                fits = outputs.line_pixels.at_least(block_pixels)
+                when(fits, emit_blocks, lambda: emit_by(smaller[0], smaller[1:]))
+            else:
+                emit_blocks()
+
+        emit_by(*self._block_pixels)
+
+    @property
+    def _block_pixels(self) -> tuple[int, tuple[int, ...]]:
+        """Outputs of a register block, and of those for ever shorter rows where these are unknown."""
+        pixels = self.schedule.tile_pixels
+        if not self.shape.unknown_sizes:
+            return pixels, ()
+        smaller = {ceil_div(pixels, SMALLER_PART), 1} - {pixels}
+        return pixels, tuple(sorted(smaller, reverse=True))
+
+    def _emit_blocks(
+        self,
+        work: Work,
+        rows: TiledInput,
+        filters: Buffer,
+        output: Buffer,
+        epilogue: VectorEpilogue,
+        outputs: TiledOutputs,
+    ) -> None:
+        """Emits the passes of a workgroup, in register blocks that are no longer than a row."""
+        if self.shape.unknown_sizes:
+            outputs = replace(outputs, tile_pixels=Index(self.schedule.tile_pixels))
         store = RegisterBlockStore.of(
             output,
             epilogue,

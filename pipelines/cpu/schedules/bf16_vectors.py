@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.pipelines.cpu.processor.matrix_unit import ROW_BYTES
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .tiled import Bf16TileSchedule
 
@@ -18,6 +19,10 @@ class Bf16VectorSchedule(Bf16TileSchedule):
     """
 
     kind = "bf16-vectors"
+
+    def joins_open_rows(self, shape: ConvolutionShape) -> bool:
+        """A register block has outputs of a row alone."""
+        return False
 
     @property
     def summed_block(self) -> int | None:

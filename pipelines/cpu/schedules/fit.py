@@ -89,7 +89,6 @@ def bf16_vectors_misfit(
     """The same of the one on vectors of pairs."""
     return (
         _packed_misfit(shape, target)
-        or _sizes_misfit(shape)
         or _vectors_misfit(schedule, target)
         or _tiles_misfit(schedule, shape, target)
     )
@@ -153,11 +152,6 @@ def _stored_types_misfit(
     if not target.converts_half and any(NUMBERS[name].needs_instructions for name in stored):
         return f"the target has no instructions that convert {replace(types, filter=filter_type)}"
     return None
-
-
-def _sizes_misfit(shape: ConvolutionShape) -> Reason | None:
-    """Why a kernel doesn't compute images of sizes that only a call tells."""
-    return "the kernel takes images whose sizes are known at compile time" if shape.unknown_sizes else None
 
 
 def _layout_misfit(shape: ConvolutionShape) -> Reason | None:

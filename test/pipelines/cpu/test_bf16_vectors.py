@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -30,6 +31,7 @@ from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import machine_to_json
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
 from rounded_program import RoundedProgram
+from wide import sampled
 
 ZEN4 = CpuTarget.of("znver4", "+avx2,+fma,+avx512f,+avx512vl,+avx512bf16")
 SERVER = CpuTarget.of("emeraldrapids", "+avx2,+fma,+avx512f,+avx512vl,+avx512bf16,+amx-tile,+amx-bf16")
@@ -106,6 +108,28 @@ PROGRAMS = [
 
 def test_agrees_with_float64() -> None:
     check_together(PROGRAMS)
+
+
+OPEN_PROGRAMS = [
+    direct((10, 10), 64, 48, (4, 3, 1, 50), activation="swish", dynamic_size=True),
+    direct((23, 20), 3, 40, (5, 2, 4, 10), 7, strides=(2, 2), low=(3, 3), high=(2, 2), dynamic_size=True),
+    direct((9, 13), 35, 40, (6, 2, 4, 13), 3, dynamic_size=True, dynamic_batch=True),
+    direct((16, 16), 32, 16, (4, 1, 3, 8), 1, strides=(2, 2), dynamic_size=True),
+    direct((14, 14), 34, 32, (5, 2, 10, 10), 3, dilations=(2, 2), low=(0, 0), high=(0, 0), dynamic_size=True),
+    direct((40,), 24, 20, (6, 2, 1, 20), 3, strides=(2,), dynamic_size=True),
+]
+
+
+OPEN_SIZES = [(1, 1), (2, 3), (3, 40), (40, 3), (14, 14), (13, 31)]
+
+
+@pytest.mark.parametrize("program", sampled(OPEN_PROGRAMS, OPEN_PROGRAMS[2:3]), ids=str)
+def test_images_may_have_any_size(program: RoundedProgram) -> None:
+    """Rows that are shorter than a register block, or than a part of it, and longer than expected."""
+    sizes = [size[-program.rank :] for size in OPEN_SIZES]
+    allowed = [size for size in sizes if min(replace(program, size=size).output_size) > 0]
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    program.check_sizes(allowed, batches, threads=1)
 
 
 @pytest.mark.parametrize("channels", [(20, 64, 36, 48), pytest.param((64, 16, 48), marks=pytest.mark.wide)])
