@@ -16,6 +16,7 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.padding import filled_number
 from iree.winograd.passes.match.resampling import Resampling, match_resampling
 from iree.winograd.passes.match.reversal import match_reversal
+from iree.winograd.passes.match.selected_pixels import match_selected_pixels
 
 _MOVING = (
     "linalg.transpose",
@@ -110,8 +111,10 @@ def _moved(operation: ir.Operation) -> ir.Value | None:
     """The tensor whose elements an operation has in other places; None where it does anything else."""
     if operation.name in _MOVING:
         return operation.operands[0]
-    reversal = match_reversal(operation)
-    return None if reversal is None else reversal.source
+    if (reversal := match_reversal(operation)) is not None:
+        return reversal.source
+    selected = match_selected_pixels(operation)
+    return None if selected is None else selected.image
 
 
 def _common_type(tensors: Iterable[ir.Value]) -> ir.Type | None:

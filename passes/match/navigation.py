@@ -22,6 +22,9 @@ KEEPING_ELEMENTS = (
 EXITS = ("func.return", "hal.tensor.export", "util.return")
 """What takes a result out of the program, in the layout that it has there."""
 
+SIZE = "tensor.dim"
+"""The operation that asks for one size of a tensor."""
+
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = ("tensor.cast", *RESHAPES, "tensor.extract_slice")
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")
@@ -102,6 +105,12 @@ def only_user(value: ir.Value) -> ir.Operation | None:
     """The one operation that uses `value`, however often; None when there are several or none."""
     users = {use.owner.operation for use in value.uses}
     return users.pop() if len(users) == 1 else None
+
+
+def readers(tensor: ir.Value) -> list[ir.Operation]:
+    """The operations that read elements of a tensor, each once: not those that ask for its sizes."""
+    users = dict.fromkeys(use.owner.operation for use in tensor.uses)
+    return [user for user in users if user.name != SIZE]
 
 
 def symbol_name(symbol: ir.Operation) -> str:

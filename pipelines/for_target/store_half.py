@@ -22,8 +22,10 @@ from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_sum import match_squared_deviations
 from iree.winograd.passes.match.navigation import (
     KEEPING_ELEMENTS,
+    SIZE,
     defining_operation,
     only_user,
+    readers,
     transforms,
     walk,
 )
@@ -156,7 +158,7 @@ def _compute_half(operation: ir.Operation, space: SearchSpace) -> None:
 
 def _is_convolved(value: ir.Value) -> bool:
     """Whether a convolution reads a value, or what it is moved to."""
-    users = [use.owner.operation for use in value.uses]
+    users = readers(value)
     if any(user.name == ops.InputTransformOp.OPERATION_NAME for user in users):
         return True
     return any(user.name in KEEPING_ELEMENTS and _is_convolved(user.results[0]) for user in users)
@@ -240,7 +242,7 @@ def _is_inserted_in_half(
 
 
 def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
-    users = [use.owner.operation for use in transform.result.uses]
+    users = readers(transform.result)
     group = match_group(transform)
     if isinstance(group, NoMatch) or not users or half_type(transform.result) is not None:
         return
@@ -248,6 +250,7 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         half = half_type(users[0].results[0])
         if users[0].block == transform.operation.block and _takes(group, space, result=half):
             narrowed = _rebuild_output(transform, half)
+            _ask_for_sizes(transform.result, narrowed)
             users[0].results[0].replace_all_uses_with(narrowed)
             erase_if_unused([users[0], transform.operation])
         return
@@ -269,8 +272,7 @@ def _is_read(value: ir.Value, space: SearchSpace, half: ir.Type) -> bool:
 
 def _users(value: ir.Value) -> list[ir.Operation]:
     """What reads a value, each once: for pixels that are gathered the operation that does."""
-    users = dict.fromkeys(use.owner.operation for use in value.uses)
-    return list(dict.fromkeys(gathered_maximum(user) or user for user in users))
+    return list(dict.fromkeys(gathered_maximum(user) or user for user in readers(value)))
 
 
 def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
@@ -281,6 +283,7 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
     definition = defining_operation(value)
     unused = [] if definition is None else [definition]
     users = _users(value)
+    _ask_for_sizes(value, narrowed)
     if statistics := [user for user in users if _is_statistic(user, value)]:
         with statistics[0].location, ir.InsertionPoint.after(narrowed.owner):
             widened = converted(narrowed, ir.F32Type.get())
@@ -302,6 +305,14 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
         else:
             unused += _replace(user.results[0], _rebuild_maximum(user, narrowed))
     return unused
+
+
+def _ask_for_sizes(value: ir.Value, narrowed: ir.Value) -> None:
+    """Has what asks for sizes of an image that aren't known ask for those of `narrowed`."""
+    for use in list(value.uses):
+        query = use.owner.operation
+        if query.name == SIZE:
+            query.operands[use.operand_number] = narrowed
 
 
 def _rebuild_maximum(pooling: ir.Operation, image: ir.Value) -> ir.Value:
@@ -364,7 +375,7 @@ def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
     """
     if user.name in KEEPING_ELEMENTS:
         moved = user.results[0]
-        users = [use.owner.operation for use in moved.uses]
+        users = readers(moved)
         return bool(users) and all(_is_statistic(each, moved) for each in users)
     if is_reduction(user):
         return list(user.operands).count(value) == 1 and match_reduced(user) is not None
@@ -393,7 +404,7 @@ def _reading_group(user: ir.Operation) -> ConvolutionGroup | None:
         return None if isinstance(group, NoMatch) else group
     operation = user
     for name in (ops.InputTransformOp.OPERATION_NAME, "linalg.batch_matmul"):
-        following = {use.owner.operation for use in operation.results[0].uses} if operation.results else set()
+        following = readers(operation.results[0]) if operation.results else []
         if operation.name != name or len(following) != 1:
             return None
         (operation,) = following

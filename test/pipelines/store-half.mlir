@@ -58,6 +58,36 @@ func.func @chain(%x: tensor<1x12x12x8xf16>, %u: tensor<16x8x8xf32>) -> tensor<1x
   return %n : tensor<1x8x8x8xf16>
 }
 
+// What asks for sizes reads no element.
+// CHECK-LABEL: func.func @asked_for_sizes
+// CHECK: %[[Y:.*]] = "winograd.output_transform"
+// CHECK: : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf16>
+// CHECK: tensor.dim %[[Y]]
+// CHECK: %[[V:.*]] = "winograd.input_transform"(%[[Y]]) {{.*}} : (tensor<1x10x10x8xf16>) -> tensor<16x16x8xf32>
+// CHECK: tensor.dim %[[V]]
+func.func @asked_for_sizes(%x: tensor<1x12x12x8xf32>, %u: tensor<16x8x8xf32>) -> (index, index, tensor<1x8x8x8xf32>) {
+  %zeros = arith.constant dense<0.0> : tensor<16x25x8xf32>
+  %zero = arith.constant dense<0.0> : tensor<16x16x8xf32>
+  %c1 = arith.constant 1 : index
+  %v = "winograd.input_transform"(%x) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x12x12x8xf32>) -> tensor<16x25x8xf32>
+  %m = linalg.batch_matmul ins(%v, %u : tensor<16x25x8xf32>, tensor<16x8x8xf32>) outs(%zeros : tensor<16x25x8xf32>) -> tensor<16x25x8xf32>
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    %h = arith.truncf %a : f32 to f16
+    %s = arith.extf %h : f16 to f32
+    vector.yield %s : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x25x8xf32>) -> tensor<1x10x10x8xf32>
+  %rows = tensor.dim %y, %c1 : tensor<1x10x10x8xf32>
+  %v2 = "winograd.input_transform"(%y) {decomposition = #f2, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x10x10x8xf32>) -> tensor<16x16x8xf32>
+  %tiles = tensor.dim %v2, %c1 : tensor<16x16x8xf32>
+  %m2 = linalg.batch_matmul ins(%v2, %u : tensor<16x16x8xf32>, tensor<16x8x8xf32>) outs(%zero : tensor<16x16x8xf32>) -> tensor<16x16x8xf32>
+  %y2 = "winograd.output_transform"(%m2) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #f2, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<16x16x8xf32>) -> tensor<1x8x8x8xf32>
+  return %rows, %tiles, %y2 : index, index, tensor<1x8x8x8xf32>
+}
+
 // An image that is transposed first is, too, in half precision.
 // CHECK-LABEL: func.func @transposed
 // CHECK-SAME: (%[[X:.*]]: tensor<1x8x12x12xf16>

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import json
 import warnings
+from pathlib import Path
 
 import iree.winograd
 import numpy as np
@@ -147,6 +150,29 @@ def test_images_of_any_size(type_: torch.dtype) -> None:
         image = torch.randn(1, 8, *size).to(type_)
         result = torch.as_tensor(program(image)).double().numpy()
         expect_rounded_once([result], in_double(model, [image]), type_, SUM_ERRORS["cpu"])
+
+
+def test_selected_pixels_of_any_size_are_of_half_precision(tmp_path: Path) -> None:
+    """What multiplies numbers of bf16 may do so of pixels that are repeated."""
+    torch.manual_seed(0)
+    first, second = (torch.nn.Conv2d(8, 8, 3, padding=1).bfloat16() for _ in range(2))
+    model = torch.nn.Sequential(first, torch.nn.Upsample(scale_factor=2.0), second).eval()
+    size = {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
+    exported = torch.export.export(model, (torch.zeros(1, 8, 9, 7).bfloat16(),), dynamic_shapes=(size,))
+    report = tmp_path / "report.json"
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, report=report)
+    layers = json.loads(report.read_text())["layers"]
+    assert all("operands of bf16" in layer["problem"]["text"] for layer in layers) and len(layers) == 2
+    program, image = iree.winograd.load(compiled, threads=1), torch.randn(1, 8, 5, 11).bfloat16()
+    result = torch.as_tensor(program(image)).double()
+    with torch.no_grad():
+        enlarged = model[1](copy.deepcopy(first).double()(image.double()))
+        exact, magnitudes = copy.deepcopy(second).double()(enlarged), copy.deepcopy(second).double()
+        for each in magnitudes.parameters():
+            each.abs_()
+        # A rounding of what is multiplied, and one of the result.
+        bound = 2 * ROUNDOFF[torch.bfloat16] * float(magnitudes(enlarged.abs()).max())
+    assert (result - exact).abs().max() <= bound
 
 
 @pytest.mark.parametrize(
