@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
 import iree.winograd
 import ml_dtypes
 import numpy as np
@@ -206,39 +210,57 @@ KNOWN_SHAPES = [
     (2, 2, 3, 3),
     (1, 130, 7, 30),
 ]
+FEW_OR_MANY = (1, 2, 3, 4, 8, 130)
+"""Channels: fewer than a vector has, one and more of whole ones."""
 OPEN_SIZES = [(1, 1, 1), (2, 1, 3), (1, 3, 7), (2, 5, 9), (1, 1, 77), (3, 40, 33), (1, 0, 4), (0, 3, 3)]
 
 
-def transposing_program(element: str, shape: tuple[int, ...], makes_first: bool, processor: str) -> bytes:
-    """One that has images of a shape in the other layout, by the kernel whatever IREE's code takes."""
+class Image(NamedTuple):
+    """What a function gives the other layout: its elements and its sizes, None where one is open."""
+
+    element: str
+    shape: tuple[int | None, ...]
+    makes_first: bool
+
+    @staticmethod
+    def of(element: str, batch: int | None, channels: int, size: Sequence[int | None], first: bool) -> Image:
+        shape = (batch, *size, channels) if first else (batch, channels, *size)
+        return Image(element, shape, first)
+
+    @property
+    def order(self) -> Sequence[int]:
+        return (to_channels_first if self.makes_first else to_channels_last)(len(self.shape))
+
+
+def transposing_program(images: Sequence[Image], processor: str) -> bytes:
+    """One with a function for each, `of_0` and so on, by the kernel whatever IREE's code takes."""
     with ir.Context(), ir.Location.unknown():
         module = ir.Module.create()
-        order = to_channels_first(len(shape)) if makes_first else to_channels_last(len(shape))
-        extents = [ir.ShapedType.get_dynamic_size() if each is None else each for each in shape]
-        image, result = (
-            ir.RankedTensorType.get(sizes, ir.Type.parse(element))
-            for sizes in (extents, [extents[dimension] for dimension in order])
-        )
         lowering = backend_of(processor).lowering(module.operation)
-        with ir.InsertionPoint(module.body):
-            function = func.FuncOp("transposed", ([image], [result]))
-            with ir.InsertionPoint(function.add_entry_block()):
-                operation = ChannelsFirst if makes_first else ChannelsLast
-                func.ReturnOp([lowering.compute(operation(function.arguments[0]))])
+        for number, image in enumerate(images):
+            extents = [ir.ShapedType.get_dynamic_size() if each is None else each for each in image.shape]
+            given, result = (
+                ir.RankedTensorType.get(sizes, ir.Type.parse(image.element))
+                for sizes in (extents, [extents[dimension] for dimension in image.order])
+            )
+            with ir.InsertionPoint(module.body):
+                function = func.FuncOp(f"of_{number}", ([given], [result]))
+                with ir.InsertionPoint(function.add_entry_block()):
+                    operation = ChannelsFirst if image.makes_first else ChannelsLast
+                    func.ReturnOp([lowering.compute(operation(function.arguments[0]))])
         return compile_module(module, processor)
 
 
-def expect_same_bits(program: bytes, element: str, shape: tuple[int, ...], makes_first: bool) -> None:
+def expect_same_bits(function: Any, image: Image) -> None:
     """Whether images of any bits, beside pages that may not be touched, get the other layout."""
-    dtype = np.dtype(ELEMENTS[element])
+    dtype = np.dtype(ELEMENTS[image.element])
     unsigned = np.dtype(f"u{dtype.itemsize}")
+    shape = tuple(each or 0 for each in image.shape)
     # An odd factor: all that two bytes may be, denormals and signalling NaNs among them.
     bits = (np.arange(np.prod(shape), dtype=np.uint64) * 0x9E3779B1).astype(unsigned).reshape(shape)
-    order = to_channels_first(len(shape)) if makes_first else to_channels_last(len(shape))
-    function = iree.winograd.load(program).transposed
     for edge in ("start", "end"):
         call = call_guarded(function, [bits.view(dtype)], edge)
-        np.testing.assert_array_equal(call.results[0].view(unsigned), bits.transpose(order))
+        np.testing.assert_array_equal(call.results[0].view(unsigned), bits.transpose(image.order))
         assert not call.changed and not call.overrun
 
 
@@ -252,18 +274,27 @@ def expect_same_bits(program: bytes, element: str, shape: tuple[int, ...], makes
     ],
 )
 def test_keeps_all_bits(element: str, processor: str, makes_first: bool) -> None:
-    for batch, channels, *size in KNOWN_SHAPES if element != "f32" else KNOWN_SHAPES[1:]:
-        shape = (batch, *size, channels) if makes_first else (batch, channels, *size)
-        program = transposing_program(element, shape, makes_first, processor)
-        expect_same_bits(program, element, shape, makes_first)
+    shapes = KNOWN_SHAPES if element != "f32" else KNOWN_SHAPES[1:]
+    images = [Image.of(element, batch, channels, size, makes_first) for batch, channels, *size in shapes]
+    program = iree.winograd.load(transposing_program(images, processor))
+    for number, image in enumerate(images):
+        expect_same_bits(getattr(program, f"of_{number}"), image)
 
 
-@pytest.mark.parametrize("makes_first", [False, True], ids=["last", "first"])
-@pytest.mark.parametrize("element", ["f16", "bf16", *wide(["f32"])])
-@pytest.mark.parametrize("channels", [21, *wide([1, 2, 3, 4, 8, 130])])
-def test_keeps_all_bits_of_any_size(element: str, channels: int, makes_first: bool) -> None:
-    shape = (None, None, None, channels) if makes_first else (None, channels, None, None)
-    program = transposing_program(element, shape, makes_first, "cpu")
-    for batch, *size in OPEN_SIZES:
-        shape = (batch, *size, channels) if makes_first else (batch, channels, *size)
-        expect_same_bits(program, element, shape, makes_first)
+@pytest.mark.parametrize(
+    ("channels", "elements"),
+    [
+        (21, ("f16", "bf16")),
+        *wide_combinations([(21, ("f32",)), *((each, tuple(ELEMENTS)) for each in FEW_OR_MANY)]),
+    ],
+    ids=str,
+)
+def test_keeps_all_bits_of_any_size(channels: int, elements: tuple[str, ...]) -> None:
+    kinds = list(product(elements, (False, True)))
+    images = [Image.of(element, None, channels, (None, None), first) for element, first in kinds]
+    program = iree.winograd.load(transposing_program(images, "cpu"))
+    for number, (element, first) in enumerate(kinds):
+        for batch, *size in OPEN_SIZES:
+            expect_same_bits(
+                getattr(program, f"of_{number}"), Image.of(element, batch, channels, size, first)
+            )
