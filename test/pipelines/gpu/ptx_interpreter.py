@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -124,6 +124,12 @@ class Kernel:
         workgroups = 1 if cluster is None else int(cluster[1])
         return Kernel(parameters, int(found[2]), tuple(instructions), labels, workgroups)
 
+    @cached_property
+    def waiting(self) -> frozenset[int]:
+        """Where lanes wait for all others of their warp: before what they do at once, and at the end."""
+        together = (i for i, each in enumerate(self.instructions) if each.opcode[0] in _TOGETHER)
+        return frozenset((*together, len(self.instructions)))
+
     @staticmethod
     def by_stage(text: str) -> dict[str, Kernel]:
         """The kernels of a program that has one of each stage, after which they are named."""
@@ -229,12 +235,10 @@ class _Warp:
         places = np.zeros(LANES, np.int64)
         instructions = self.workgroup.kernel.instructions
         end = len(instructions)
-        while (place := self._next(places)) < end:
-            active = places == place
-            if active.all():
-                active = _ALL
+        while (following := self._next(places))[0] < end:
+            place, active = following
             instruction = instructions[place]
-            places[active] += 1
+            places[active] = place + 1
             if instruction.predicate is not None:
                 chosen = self.registers[instruction.predicate]
                 active = active & (~chosen if instruction.negated else chosen)
@@ -275,18 +279,13 @@ class _Warp:
             self.workgroup.phases[place].arrivals += lanes
         self.arrivals = []
 
-    def _next(self, places: Array) -> int:
-        """Where lanes go on: those that are furthest behind, unless they wait for all others."""
-        if (places == places[0]).all():
-            return int(places[0])
-        instructions = self.workgroup.kernel.instructions
-        waits = [
-            place
-            for place in np.unique(places).tolist()
-            if place == len(instructions) or instructions[place].opcode[0] in _TOGETHER
-        ]
-        free = places[~np.isin(places, waits)]
-        return int(free.min()) if free.size else int(places.min())
+    def _next(self, places: Array) -> tuple[int, Array]:
+        """Where lanes go on, and which: those that are furthest behind, unless they wait for all others."""
+        found = set(places.tolist())
+        if len(found) == 1:
+            return found.pop(), _ALL
+        place = min(found - self.workgroup.kernel.waiting or found)
+        return place, places == place
 
     # Operands
 
@@ -614,8 +613,7 @@ class _Warp:
                 b[(place + i * 4) * together + j, row] = numbers
         for i, register in enumerate(sums):
             c[row + i // 2 * 8, place * 2 + i % 2] = self.value(register, "f32")
-        with np.errstate(all="ignore"):
-            found = summed_on_matrix_units(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+        found = _product_on_matrix_units(a, b, c)
         for i, register in enumerate(targets):
             self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
 
@@ -695,8 +693,7 @@ class _Warp:
                     c[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2] = self.sums[register].view(
                         np.float32
                     )
-            with np.errstate(all="ignore"):
-                found = summed_on_matrix_units(np.concatenate([a[:, :, None] * b[None], c[:, None]], 1))
+            found = _product_on_matrix_units(a, b, c)
             for i, register in enumerate(targets):
                 self.sums[register] = found[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2]
 
@@ -777,13 +774,26 @@ def _f16(bits: Array) -> Array:
     return bits.astype(np.uint16).view(np.float16).astype(np.float64)
 
 
+def _product_on_matrix_units(left: Array, right: Array, sums: Array) -> Array:
+    """The product of two matrices, added to `sums`."""
+    rows, terms = left.shape
+    addends = np.empty((rows, terms + 1, right.shape[1]))
+    with np.errstate(all="ignore"):
+        np.multiply(left[:, :, None], right[None], out=addends[:, :terms])
+        addends[:, terms] = sums
+        return summed_on_matrix_units(addends)
+
+
 def summed_on_matrix_units(addends: Array) -> Array:
     """Sums over the second dimension, as matrix units have them."""
     largest = np.abs(addends).max(1, keepdims=True)
     finite = np.isfinite(largest)
     _, exponent = np.frexp(np.where(finite, largest, 1.0))
     unit = np.ldexp(1.0, exponent - _SUMMED_BITS - _EXTRA_BITS)
-    total = np.where(finite, np.trunc(addends / unit) * unit, addends).sum(1)
+    kept = addends / unit
+    np.trunc(kept, out=kept)
+    kept *= unit
+    total = (kept if finite.all() else np.where(finite, kept, addends)).sum(1)
     _, exponent = np.frexp(np.where(np.isfinite(total), total, 1.0))
     unit = np.ldexp(1.0, exponent - _SUMMED_BITS)
     return np.where(np.isfinite(total), np.trunc(total / unit) * unit, total).astype(np.float32)
