@@ -138,7 +138,7 @@ class Conditioned(nn.Module):
         super().__init__()
         widths = (16, 10, 24, 16)
         layers = pairwise((4, *widths))
-        self.layers = nn.ModuleList(nn.Conv2d(*each, 3, padding=1) for each in layers)
+        self.layers = nn.ModuleList(nn.Conv2d(*each, 1) for each in layers)
         self.vectors = nn.ModuleList(nn.Linear(20, each) for each in widths)
         self.embedding = nn.Linear(12, 20)
 

@@ -24,6 +24,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from scheduled_program import HOPPER, ScheduledProgram
+from wide import wide
 
 OTHER = replace(HOPPER, residency_attribute=None)
 SAME = ScheduledProgram((9, 11), 40, 40, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=40, batch=2)
@@ -44,12 +45,29 @@ UNEVEN = ScheduledProgram(
 BLOCKS = (DepthwiseBlockSchedule(64, 4, 4), DepthwiseBlockSchedule(32, 3, 2, resident=384))
 
 
-def test_agrees_with_float64(gpu_target: str, gpu_device: str) -> None:
+ODD = replace(SAME, channels=7, outputs=7, groups=7)
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [
+        [
+            replace(SAME, schedule=BLOCKS[0]),
+            replace(UNEVEN, schedule=BLOCKS[1], constant_filter=False),
+            replace(ODD, schedule=BLOCKS[1]),
+        ],
+        *wide(
+            [
+                [replace(SAME, schedule=BLOCKS[1]), replace(UNEVEN, schedule=BLOCKS[0])],
+                [replace(UNEVEN, schedule=BLOCKS[1])],
+                [replace(ODD, schedule=BLOCKS[0], constant_filter=known) for known in (True, False)],
+            ]
+        ),
+    ],
+)
+def test_agrees_with_float64(programs: list[ScheduledProgram], gpu_target: str, gpu_device: str) -> None:
     """Images of no whole number of blocks; a few taps and many, strides and dilations; GELU; channels that
     are no whole quads; filters known only at run time."""
-    programs = [replace(each, schedule=block) for each in (SAME, UNEVEN) for block in BLOCKS]
-    odd = replace(SAME, channels=7, outputs=7, groups=7, schedule=BLOCKS[0])
-    programs += [odd, replace(odd, constant_filter=False), replace(programs[3], constant_filter=False)]
     check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
