@@ -34,6 +34,19 @@ def _layer(
     return nn.Sequential(convolution, nn.BatchNorm2d(filters), activation())
 
 
+class Denoiser(nn.Module):
+    """DnCNN: what is subtracted from an image is its noise, which layers of the same size compute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        layers = (_layer(64, 64) for _ in range(4))
+        self.noise = nn.Sequential(_convolution(3, 64), nn.ReLU(), *layers, _convolution(64, 3))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        noise: torch.Tensor = self.noise(image)
+        return image - noise
+
+
 class Decoder(nn.Module):
     """U-Net of two levels, whose images are enlarged by transposed convolutions or in a mode of torch's."""
 
@@ -286,6 +299,7 @@ def _of_images(build: Callable[[], nn.Module], multiple: int, least: int) -> Ope
 
 
 OPEN_NETWORKS = {
+    "dncnn": _of_images(Denoiser, 1, 2),
     "unet, transposed": _of_images(lambda: Decoder(None), 4, 2),
     "unet, nearest": _of_images(lambda: Decoder("nearest"), 4, 2),
     "unet, bilinear": _of_images(lambda: Decoder("bilinear"), 4, 2),

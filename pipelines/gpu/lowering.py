@@ -82,6 +82,7 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
+    ChannelsFirst,
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
@@ -142,9 +143,17 @@ class GpuLowering:
 
 
 def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
-    image = operation.image
-    batch, _, *size = (size_of(image, dimension) for dimension in range(ir.RankedTensorType(image.type).rank))
-    return transposed(launcher, image, batch, size, to_channels_first=False)
+    batch, _, *size = _shape(operation.image)
+    return transposed(launcher, operation.image, batch, size, to_channels_first=False)
+
+
+def _channels_first(launcher: Launcher, operation: ChannelsFirst) -> ir.Value:
+    batch, *size, _ = _shape(operation.image)
+    return transposed(launcher, operation.image, batch, size, to_channels_first=True)
+
+
+def _shape(tensor: ir.Value) -> list[int | ir.Value]:
+    return [size_of(tensor, dimension) for dimension in range(ir.RankedTensorType(tensor.type).rank)]
 
 
 def _elementwise(launcher: Launcher, operation: SpreadElementwise | Rearranged | InsertedPart) -> ir.Value:
@@ -167,6 +176,7 @@ def _inserted(launcher: Launcher, operation: InsertedPart) -> ir.Value:
 
 _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType(
     {
+        ChannelsFirst: _channels_first,
         ChannelsLast: _channels_last,
         InterleavedChannels: lambda launcher, each: InterleavingLowering.of(each).lower(launcher),
         MaxPooling: lowered_windows,

@@ -82,6 +82,7 @@ util.func public @computed(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
 
 util.global private @device = #hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb">]> : !hal.device
 
+#pointwise = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 #stem = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 3, 3>, output_tile = array<i64: 2, 2>, part_size = array<i64: 3, 3>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
 
 // CHECK-LABEL: @gpu
@@ -104,6 +105,29 @@ util.func public @gpu_half(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   %t = linalg.transpose ins(%x : tensor<1x3x32x32xf16>) outs(%e : tensor<1x32x32x3xf16>) permutation = [0, 2, 3, 1]
   %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x32x3xf16>) -> tensor<16x225x3xf32>
   util.return %v : tensor<16x225x3xf32>
+}
+
+// So are results of known sizes that no kernel writes channels first.
+// CHECK-LABEL: @gpu_results
+// CHECK: %[[KNOWN:.*]] = linalg.transpose
+// CHECK: %[[ANY:.*]] = flow.dispatch @winograd_channels_first_16xany::@winograd_channels_first_16xany
+// CHECK: hal.tensor.export %[[ANY]]
+util.func public @gpu_results(%m: tensor<1x64x16xf32>, %n: tensor<?x64x16xf32>, %size: index) -> (!hal.buffer_view, !hal.buffer_view) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #pointwise, groups = 1 : i64, indexing_maps = []} : (tensor<1x64x16xf32>) -> tensor<1x8x8x16xf32>
+  %e = tensor.empty() : tensor<1x16x8x8xf32>
+  %t = linalg.transpose ins(%y : tensor<1x8x8x16xf32>) outs(%e : tensor<1x16x8x8xf32>) permutation = [0, 3, 1, 2]
+  %known = hal.tensor.export %t : tensor<1x16x8x8xf32> -> !hal.buffer_view
+  %z = "winograd.output_transform"(%n) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #pointwise, groups = 1 : i64, indexing_maps = []} : (tensor<?x64x16xf32>) -> tensor<1x?x?x16xf32>
+  %f = tensor.empty(%size, %size) : tensor<1x16x?x?xf32>
+  %u = linalg.transpose ins(%z : tensor<1x?x?x16xf32>) outs(%f : tensor<1x16x?x?xf32>) permutation = [0, 3, 1, 2]
+  %any = hal.tensor.export %u : tensor<1x16x?x?xf32>{%size, %size} -> !hal.buffer_view
+  util.return %known, %any : !hal.buffer_view, !hal.buffer_view
 }
 
 // -----
