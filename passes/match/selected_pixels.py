@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_number, splat_element
+from iree.winograd.passes.match.conversions import only_computation, rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -78,6 +79,8 @@ class BlendedPixels:
     result: ir.Value
     readers: tuple[ir.Operation, ...]
     """The operations that read the image's elements."""
+    rounded: ir.Type | None = None
+    """The type of half precision, if any, that each product with a weight, and each sum, is rounded to."""
 
     @property
     def operations(self) -> list[ir.Operation]:
@@ -102,6 +105,11 @@ class ResizedPixels:
         return self.steps[-1].image
 
     @property
+    def rounded(self) -> ir.Type | None:
+        """What all sums are rounded to; None where they stay in f32, or nothing is summed."""
+        return next((step.rounded for step in self.steps if step.rounded is not None), None)
+
+    @property
     def operations(self) -> list[ir.Operation]:
         """Those that make it, each after what uses it."""
         return [each for step in self.steps for each in step.operations]
@@ -112,24 +120,32 @@ class ResizedPixels:
         return all(_add_up_to_one(step.taps) for step in self.steps)
 
 
-def match_resized_pixels(operation: ir.Operation) -> ResizedPixels | None:
+def match_resized_pixels(operation: ir.Operation, *, rounds: bool = False) -> ResizedPixels | None:
     """What resizes a channels-last image of f32, of sizes known only at run time, in its spatial dimensions.
 
-    Of what several do one after the other, all of which nothing else reads the result.
+    Of what several do one after the other, all of which nothing else reads the result. With `rounds` they may
+    round their products and sums, all to the same type.
     """
     steps: list[BlendedPixels] = []
-    step = _match_open(operation)
-    while step is not None and (not steps or step.dimension < steps[-1].dimension):
+    step = _match_open(operation, rounds)
+    while step is not None and (not steps or _goes_before(step, steps)):
         steps.append(step)
         former = defining_operation(step.image)
-        step = _match_open(former) if former is not None and is_read_by(step.image, step.readers) else None
+        is_alone = former is not None and is_read_by(step.image, step.readers)
+        step = _match_open(former, rounds) if former is not None and is_alone else None
     return ResizedPixels(tuple(steps)) if steps else None
 
 
-def _match_open(operation: ir.Operation) -> BlendedPixels | None:
+def _goes_before(step: BlendedPixels, later: Sequence[BlendedPixels]) -> bool:
+    """Whether it resizes an earlier dimension than those after it, and rounds what it sums as these do."""
+    sums = [each for each in (step, *later) if len(each.taps) > 1]
+    return step.dimension < later[-1].dimension and len({each.rounded for each in sums}) <= 1
+
+
+def _match_open(operation: ir.Operation, rounds: bool) -> BlendedPixels | None:
     """What resizes channels-last images of f32, of sizes known only at run time, along a dimension."""
     match = match_blended_pixels(operation)
-    if match is None:
+    if match is None or (match.rounded is not None and not rounds):
         return None
     type_, read = ir.RankedTensorType(match.result.type), ir.RankedTensorType(match.image.type)
     if type_.rank < _LEAST_RANK or match.dimension not in range(1, type_.rank - 1):
@@ -183,32 +199,38 @@ def _is_complement(weights: ir.Value, others: ir.Value) -> bool:
 
 
 def match_blended_pixels(operation: ir.Operation) -> BlendedPixels | None:
-    """A selection along one dimension, or the sum of two that are weighted along it."""
+    """A selection along one dimension, or the sum of two that are weighted along it.
+
+    The sum may be rounded to half precision if the products with weights are, too.
+    """
     selection = match_selected_pixels(operation)
     if selection is not None:
         only = (PixelTap(selection.positions),)
         return BlendedPixels(selection.image, selection.dimension, only, selection.result, (operation,))
-    parts = _combined(operation, "arith.addf")
-    weighted = [None if part is None else _match_weighted(part) for part, _ in parts or ()]
+    total = _combined(operation, "arith.addf")
+    if total is None:
+        return None
+    parts, rounded = total
+    weighted = [_match_weighted(part, rounded) for part, _ in parts]
     found = [each for each in weighted if each is not None]
-    identity = ir.AffineMap.get_identity(operation.results[0].type.rank) if parts else None
-    if parts is None or len(found) != len(parts) or any(read != identity for _, read in parts):
+    identity = ir.AffineMap.get_identity(operation.results[0].type.rank)
+    if len(found) != len(parts) or any(read != identity for _, read in parts):
         return None
     first, second = (selection for selection, _ in found)
     if (first.image, first.dimension) != (second.image, second.dimension):
         return None
     taps = tuple(PixelTap(selection.positions, weights) for selection, weights in found)
     readers = tuple(selection.result.owner.operation for selection, _ in found)
-    return BlendedPixels(first.image, first.dimension, taps, operation.results[0], readers)
+    return BlendedPixels(first.image, first.dimension, taps, operation.results[0], readers, rounded)
 
 
-def _match_weighted(value: ir.Value) -> tuple[SelectedPixels, ir.Value] | None:
-    """The selection and the weights along its dimension of which `value` is the product."""
+def _match_weighted(value: ir.Value, rounded: ir.Type | None) -> tuple[SelectedPixels, ir.Value] | None:
+    """The selection and the weights along its dimension of which `value` is the product, rounded or not."""
     operation = defining_operation(value)
-    factors = None if operation is None else _combined(operation, "arith.mulf")
-    if factors is None:
+    product = None if operation is None else _combined(operation, "arith.mulf")
+    if product is None or product[1] != rounded:
         return None
-    (selected, read), (weights, along) = factors
+    (selected, read), (weights, along) = product[0]
     definition = defining_operation(selected)
     selection = None if definition is None else match_selected_pixels(definition)
     weights, along = broadcast_source(weights, along)
@@ -219,16 +241,19 @@ def _match_weighted(value: ir.Value) -> tuple[SelectedPixels, ir.Value] | None:
     return (selection, weights) if is_along else None
 
 
-def _combined(operation: ir.Operation, name: str) -> list[Read] | None:
-    """What an elementwise operation that does nothing but `name` of two operands reads, in order."""
+def _combined(operation: ir.Operation, name: str) -> tuple[list[Read], ir.Type | None] | None:
+    """What an elementwise operation that does nothing but `name` of two operands reads, in order, and the
+    type of half precision that its result is rounded to, if it is."""
     elementwise = match_elementwise(operation)
     if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 2 or elementwise.reads_init:
         return None
-    first, *others = (view.operation for view in elementwise.body.operations)
-    if first.name != name or len(others) != 1 or others[0].operands[0] != first.results[0]:
+    computation = only_computation(elementwise, rounds=True)
+    if computation is None or computation.name != name:
         return None
-    in_order = list(first.operands) == list(elementwise.body.arguments)[:2]
-    return elementwise.reads if in_order else None
+    if list(computation.operands) != list(elementwise.body.arguments)[:2]:
+        return None
+    is_rounded = elementwise.yielded != computation.results[0]
+    return elementwise.reads, rounded_type(elementwise.yielded) if is_rounded else None
 
 
 def _is_inside(value: ir.Value, body: ir.Block) -> bool:

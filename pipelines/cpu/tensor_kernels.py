@@ -224,7 +224,8 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
     from iree.winograd.pipelines.emission.selection import Selection
 
     image, like, destination = operation.image, operation.like, operation.destination
-    selection = Selection(operation.is_weighted, image.type.shape[-1])
+    rounded = None if operation.rounded is None else str(operation.rounded)
+    selection = Selection(operation.is_weighted, image.type.shape[-1], rounded)
     first = 0 if destination is None else destination.first
     kernel = SelectionKernel(selection, target, first, operation.makes_first)
     sizes = _shape_like(image, like if destination is None else destination.whole)

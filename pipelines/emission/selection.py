@@ -44,12 +44,15 @@ class Selection:
 
     is_weighted: tuple[tuple[bool, ...], ...]
     channels: int
+    rounded: str | None = None
+    """The type of half precision, if any, that each product with a weight, and each sum, is rounded to."""
 
     @property
     def name(self) -> str:
         """A kernel's."""
         kinds = ("blended" if any(taps) else "selected" if taps else "all" for taps in self.is_weighted)
-        return f"winograd_{'x'.join(kinds)}x{self.channels}"
+        name = f"winograd_{'x'.join(kinds)}x{self.channels}"
+        return name if self.rounded is None else f"{name}_{self.rounded}"
 
     def taps(self, tables: Sequence[TableT]) -> list[Taps[TableT]]:
         """Each dimension's, of positions of each tap and, next to them, its weights, if it has some."""
@@ -100,15 +103,17 @@ def blended(
     load: Callable[[list[Index]], ir.Value],
     places: Sequence[Sequence[Place]],
     chosen: Sequence[Index] = (),
+    rounded: Callable[[ir.Value], ir.Value] = lambda computed: computed,
 ) -> ir.Value:
     """The sum over the places of all dimensions, those of the first one first, of what `load` reads there.
 
-    In dimensions after those of `places` it reads at `chosen`.
+    In dimensions after those of `places` it reads at `chosen`. Products and sums are `rounded`.
     """
     if not places:
         return load(list(chosen))
     *outer, last = places
-    parts = [(blended(load, outer, [place.index, *chosen]), place.weight) for place in last]
+    parts = [(blended(load, outer, [place.index, *chosen], rounded), place.weight) for place in last]
     return reduce(
-        arith.addf, [part if weight is None else arith.mulf(part, weight) for part, weight in parts]
+        lambda one, other: rounded(arith.addf(one, other)),
+        [part if weight is None else rounded(arith.mulf(part, weight)) for part, weight in parts],
     )

@@ -95,6 +95,8 @@ class PixelSelection:
     """The channels of a larger tensor, empty as yet, that they are written to; None for one of their own."""
     makes_first: bool = False
     """Whether the result is `N x C x H...`; without a destination."""
+    rounded: ir.Type | None = None
+    """The type of half precision, if any, that each product with a weight, and each sum, is rounded to."""
 
     @property
     def is_weighted(self) -> tuple[tuple[bool, ...], ...]:

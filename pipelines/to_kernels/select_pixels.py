@@ -6,13 +6,16 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.slices import insert_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.conversions import is_narrowing
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first
-from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.navigation import SIZE, readers, walk
 from iree.winograd.passes.match.selected_pixels import match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -21,7 +24,7 @@ from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import PixelSelection
 
-_READING = ("tensor.dim", "tensor.pad", InputTransformOp.OPERATION_NAME)
+_READING = (SIZE, "tensor.pad", InputTransformOp.OPERATION_NAME)
 """What reads an image, or its sizes."""
 
 
@@ -34,7 +37,8 @@ class SelectPixels:
     elements. A kernel does so for the channels of a pixel at a time, in all dimensions at once, of
     channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
     with channels first what is only made so, of up to 16 channels on GPUs. GPUs' kernels compute positions
-    and weights themselves; what is linear by others is left there.
+    and weights themselves; what is linear by others is left there. Products and sums that a program of half
+    precision rounds are rounded by kernels of CPUs.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -44,8 +48,11 @@ class SelectPixels:
     """
 
     def run(self, module: ir.Operation) -> None:
-        selections = [each for each in walk(module) if match_resized_pixels(each) is not None]
-        if not selections or (backend := supported_backend(module)) is None:
+        if (backend := supported_backend(module)) is None:
+            return
+        rounds = backend.uses_host_memory
+        selections = [each for each in walk(module) if match_resized_pixels(each, rounds=rounds) is not None]
+        if not selections:
             return
         lowering = backend.lowering(module)
         gone: list[ir.Operation] = []
@@ -62,31 +69,33 @@ class SelectPixels:
 
 def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> list[ir.Operation]:
     """Replace what resizes, with what it alone reads that does so before; gives what is left without uses."""
-    resized = match_resized_pixels(operation)
+    resized = match_resized_pixels(operation, rounds=backend.uses_host_memory)
     assert resized is not None
     taps = {step.dimension: step.taps for step in resized.steps}
     (result,) = operation.results
     by_dimension = tuple(taps.get(1 + d, ()) for d in range(result.type.rank - 2))
-    selection = PixelSelection(resized.image, by_dimension, result)
+    selection = PixelSelection(resized.image, by_dimension, result, rounded=resized.rounded)
     if backend.misfit(selection) is not None:
         # All of it is left, what it blends as well.
         return resized.operations
-    concatenation, transposition = _concatenation(result), _transposition(result)
+    concatenation, moves = _concatenation(result), _transposition(result)
     if concatenation is not None:
         _select_in_place(selection, concatenation, lowering)
         return resized.operations
-    if transposition is not None:
+    if moves:
         moved = replace(selection, makes_first=True)
         if backend.misfit(moved) is None:
-            selection, result = moved, transposition.results[0]
+            (selection, (result,)) = moved, moves[0].results
     with operation.location, ir.InsertionPoint(operation):
-        result.replace_all_uses_with(lowering.compute(selection))
-    return resized.operations if transposition is None else [transposition, *resized.operations]
+        selected = lowering.compute(selection)
+        half = half_type(result)
+        result.replace_all_uses_with(selected if half is None else converted(selected, half))
+    return [*moves, *resized.operations]
 
 
 def _concatenation(result: ir.Value) -> ir.Operation | None:
     """That of channels, which convolutions read, of which nothing but that makes use of an image."""
-    users = [use.owner.operation for use in result.uses if use.owner.operation.name != "tensor.dim"]
+    users = readers(result)
     if len(users) != 1 or users[0].name != "tensor.concat":
         return None
     (whole,), parts = users[0].results, users[0].operands
@@ -100,12 +109,16 @@ def _concatenation(result: ir.Value) -> ir.Operation | None:
     return users[0] if is_read and len({tuple(each.shape[:-1]) for each in types}) == 1 else None
 
 
-def _transposition(result: ir.Value) -> ir.Operation | None:
-    """What makes it channels first, of which nothing else makes use."""
-    users = [use.owner.operation for use in result.uses if use.owner.operation.name != "tensor.dim"]
-    if len(users) != 1 or not is_transposition(users[0], to_channels_first(result.type.rank)):
-        return None
-    return users[0]
+def _transposition(result: ir.Value) -> list[ir.Operation]:
+    """What makes it channels first, of which nothing else makes use, and rounds it before; each after what
+    uses it. Empty where nothing does."""
+    users = readers(result)
+    if len(users) != 1:
+        return []
+    if is_narrowing(users[0]):
+        moves = _transposition(users[0].results[0])
+        return [*moves, users[0]] if moves else []
+    return users if is_transposition(users[0], to_channels_first(result.type.rank)) else []
 
 
 def _select_in_place(selection: PixelSelection, concatenation: ir.Operation, lowering: Lowering) -> None:

@@ -165,6 +165,63 @@ func.func @blended(%x: tensor<1x?x8x8xf32>, %h: index, %last: i64) -> tensor<1x?
   return %r : tensor<1x?x8x8xf32>
 }
 
+// Products and sums that are rounded are so in the kernel; what is returned channels first is rounded behind it.
+// CHECK-LABEL: func.func @rounded
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_blendedxallx8_bf16_channels_first{{.*}} -> tensor<1x8x?x16xf32>
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} ins(%[[R]] : tensor<1x8x?x16xf32>) outs({{.*}} : tensor<1x8x?x16xbf16>)
+// CHECK-NOT: linalg.transpose
+// CHECK: return %[[H]]
+func.func @rounded(%x: tensor<1x?x16x8xf32>, %first: tensor<?xi64>, %second: tensor<?xi64>, %low: tensor<?xf32>, %high: tensor<?xf32>, %h: index) -> tensor<1x8x?x16xbf16> {
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%h) : tensor<1x?x16x8xf32>
+  %a = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%first : tensor<?xi64>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x16x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x16x8xf32>
+  %b = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%a, %low : tensor<1x?x16x8xf32>, tensor<?xf32>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: f32, %weight: f32, %out: f32):
+    %p = arith.mulf %in, %weight : f32
+    %h1 = arith.truncf %p : f32 to bf16
+    %w1 = arith.extf %h1 : bf16 to f32
+    linalg.yield %w1 : f32
+  } -> tensor<1x?x16x8xf32>
+  %d = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%second : tensor<?xi64>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x16x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x16x8xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%d, %high : tensor<1x?x16x8xf32>, tensor<?xf32>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: f32, %weight: f32, %out: f32):
+    %p = arith.mulf %in, %weight : f32
+    %h1 = arith.truncf %p : f32 to bf16
+    %w1 = arith.extf %h1 : bf16 to f32
+    linalg.yield %w1 : f32
+  } -> tensor<1x?x16x8xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%b, %f : tensor<1x?x16x8xf32>, tensor<1x?x16x8xf32>) outs(%e : tensor<1x?x16x8xf32>) {
+  ^bb0(%in: f32, %other: f32, %out: f32):
+    %p = arith.addf %in, %other : f32
+    %h1 = arith.truncf %p : f32 to bf16
+    %w1 = arith.extf %h1 : bf16 to f32
+    linalg.yield %w1 : f32
+  } -> tensor<1x?x16x8xf32>
+  %k = tensor.empty(%h) : tensor<1x?x16x8xbf16>
+  %n = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%g : tensor<1x?x16x8xf32>) outs(%k : tensor<1x?x16x8xbf16>) {
+  ^bb0(%in: f32, %out: bf16):
+    %h1 = arith.truncf %in : f32 to bf16
+    linalg.yield %h1 : bf16
+  } -> tensor<1x?x16x8xbf16>
+  %l = tensor.empty(%h) : tensor<1x8x?x16xbf16>
+  %t = linalg.transpose ins(%n : tensor<1x?x16x8xbf16>) outs(%l : tensor<1x8x?x16xbf16>) permutation = [0, 3, 1, 2]
+  return %t : tensor<1x8x?x16xbf16>
+}
+
 // Of an image with channels first the last dimension is no channel.
 // CHECK-LABEL: func.func @channels_first
 // CHECK-NOT: flow.dispatch

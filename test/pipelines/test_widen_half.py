@@ -152,11 +152,13 @@ def test_images_of_any_size(type_: torch.dtype) -> None:
         expect_rounded_once([result], in_double(model, [image]), type_, SUM_ERRORS["cpu"])
 
 
-def test_selected_pixels_of_any_size_are_of_half_precision(tmp_path: Path) -> None:
-    """What multiplies numbers of bf16 may do so of pixels that are repeated."""
+@pytest.mark.parametrize(("mode", "roundings"), [("nearest", 0), *wide_combinations([("bilinear", 6)])])
+def test_resized_pixels_of_any_size_are_of_half_precision(mode: str, roundings: int, tmp_path: Path) -> None:
+    """What multiplies numbers of bf16 may do so of pixels that are repeated, or blended and rounded: weights,
+    products and sums in each dimension."""
     torch.manual_seed(0)
     first, second = (torch.nn.Conv2d(8, 8, 3, padding=1).bfloat16() for _ in range(2))
-    model = torch.nn.Sequential(first, torch.nn.Upsample(scale_factor=2.0), second).eval()
+    model = torch.nn.Sequential(first, torch.nn.Upsample(scale_factor=2.0, mode=mode), second).eval()
     size = {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
     exported = torch.export.export(model, (torch.zeros(1, 8, 9, 7).bfloat16(),), dynamic_shapes=(size,))
     report = tmp_path / "report.json"
@@ -170,8 +172,12 @@ def test_selected_pixels_of_any_size_are_of_half_precision(tmp_path: Path) -> No
         exact, magnitudes = copy.deepcopy(second).double()(enlarged), copy.deepcopy(second).double()
         for each in magnitudes.parameters():
             each.abs_()
-        # A rounding of what is multiplied, and one of the result.
-        bound = 2 * ROUNDOFF[torch.bfloat16] * float(magnitudes(enlarged.abs()).max())
+        # A rounding of the first result, those of what is multiplied, and one of the result.
+        bound = (
+            (2 + roundings)
+            * ROUNDOFF[torch.bfloat16]
+            * float(magnitudes(model[1](copy.deepcopy(first).double()(image.double()).abs())).max())
+        )
     assert (result - exact).abs().max() <= bound
 
 

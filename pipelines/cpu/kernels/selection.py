@@ -77,7 +77,7 @@ class SelectionKernel:
                 places = [[*rows, taps[-1].places(column + i, width)] for i in range(count)]
 
             def store(channel: Index) -> None:
-                pixels = [blended(loading(source, begin, channel), each) for each in places]
+                pixels = [self._blended(loading(source, begin, channel), each) for each in places]
                 for c, line in enumerate(transposed_block(pixels)):
                     output.store(line, output.offset([number, channel + c, *row, column]))
 
@@ -97,7 +97,7 @@ class SelectionKernel:
                     target = output.offset([number, *row, column, self.first_channel])
 
                 def store(channel: Index) -> None:
-                    output.store(blended(loading(source, begin, channel), places), target + channel)
+                    output.store(self._blended(loading(source, begin, channel), places), target + channel)
 
                 for_each_vector(channels, width, store, "channel")
 
@@ -112,13 +112,19 @@ class SelectionKernel:
             with loop(extent, name="source_column") as column:
 
                 def store(channel: Index) -> None:
-                    element = blended(loading(image, [number], channel), [*rows, [Place(column)]])
+                    element = self._blended(loading(image, [number], channel), [*rows, [Place(column)]])
                     blended_row.store(element, blended_row.offset([column, channel]))
 
                 for_each_vector(channels, width, store, "channel")
             emit_columns(blended_row, [], [])
 
         when(extent.less_than(pixels + 1), emit_rows_first, lambda: emit_columns(image, [number], rows))
+
+    def _blended(self, load: Callable[[list[Index]], ir.Value], places: list[list[Place]]) -> ir.Value:
+        """The sum over all places, rounded as the program has it."""
+        if self.selection.rounded is None:
+            return blended(load, places)
+        return blended(load, places, rounded=self.target.numbers[self.selection.rounded].rounded)
 
     def _for_each_block(self, columns: Index, body: Callable[[Index, int], None]) -> None:
         """Emits it for vectors of columns, the last of which overlaps its neighbour, or for single ones."""
