@@ -74,15 +74,42 @@ class VectorEpilogue:
 
     def applied(self, accumulated: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
         """The finished outputs by what was loaded for them."""
-        body = self.transform.body
-        values = dict(zip(body.arguments, [accumulated, *loaded], strict=True))
-        width = ir.VectorType(accumulated.type).shape[0]
-        return emit_body(body, values, width, self.numbers, self.fused_multiply_add)
+        (finished,) = self.applied_to_all([accumulated], [loaded])
+        return finished
+
+    def applied_to_all(
+        self, sums: Sequence[ir.Value], loaded: Sequence[Sequence[ir.Value]]
+    ) -> list[ir.Value]:
+        """The finished outputs of several vectors, each with what was loaded for it, side by side.
+
+        An operation is emitted on all of them before the next one: a processor has work while one of them
+        waits for its own results.
+        """
+        return self._emit_part(_whole(self.transform.body), sums, loaded)
+
+    def begun(self, sums: Sequence[ir.Value], loaded: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        """What operations before functions make of several vectors, for `finished`; one vector of each."""
+        return self._emit_part(_parts(self.transform.body)[0], sums, loaded)
+
+    def finished(self, sums: Sequence[ir.Value], loaded: Sequence[Sequence[ir.Value]]) -> list[ir.Value]:
+        """The finished outputs of several vectors that were `begun`, side by side."""
+        return self._emit_part(_parts(self.transform.body)[1], sums, loaded)
+
+    def _emit_part(
+        self, part: _Part, given: Sequence[ir.Value], loaded: Sequence[Sequence[ir.Value]]
+    ) -> list[ir.Value]:
+        _, *operands = self.transform.body.arguments
+        several = [
+            {**dict(zip(operands, read, strict=True)), part.source: value}
+            for value, read in zip(given, loaded, strict=True)
+        ]
+        width = ir.VectorType(given[0].type).shape[0]
+        return _emit_part(part, several, width, self.numbers, self.fused_multiply_add)
 
     @property
     def calls_functions(self) -> bool:
         """Whether there are functions in it, each of which takes tens of operations."""
-        return any(view.operation.name.startswith("math.") for view in self.transform.body.operations)
+        return any(map(_is_function, self.transform.body.operations))
 
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
@@ -175,27 +202,85 @@ def emit_body(
     Beside these it may use constants. Functions are ours, where `fused_multiply_add` says whether the target
     has it, and otherwise IREE's.
     """
-    values = dict(values)
+    (result,) = _emit_part(_whole(body), [values], width, known, fused_multiply_add)
+    return result
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Operations of a body that make `result` of `source`, of its other arguments and of constants."""
+
+    operations: Sequence[ir.Operation]
+    source: ir.Value
+    result: ir.Value
+
+
+def _whole(body: ir.Block) -> _Part:
     *operations, terminator = [view.operation for view in body.operations]
-    for operation in operations:
-        for operand in operation.operands:
-            if operand not in values:
-                type_ = ir.VectorType.get([width], number_of(operand.type, known).computed.type)
-                values[operand] = _constant(operand.owner.operation, type_)
-        operands = [values[operand] for operand in operation.operands]
-        functions: Mapping[str, Function] = {}
-        if fused_multiply_add is not None and operands and not _divides_by_number(operation):
-            number = number_of(ir.VectorType(operands[0].type).element_type, known)
-            functions = number.functions(fused_multiply_add)
-        if functions and _is_reciprocal(operation):
-            least, _ = number_range(operation.operands[1])
-            emitted = [number.reciprocal(operands[1], kept_digits(operation.results[0]), least)]
-        elif operation.name in functions:
-            emitted = [functions[operation.name](*operands, kept_digits(operation.results[0]))]
-        else:
-            emitted = emit_vectorized(operation, values, width, known)
-        values |= dict(zip(operation.results, emitted, strict=True))
-    return values[terminator.operands[0]]
+    return _Part(operations, body.arguments[0], terminator.operands[0])
+
+
+def _parts(body: ir.Block) -> tuple[_Part, _Part]:
+    """Operations before the first function, as many as give the others one number, and these."""
+    whole = _whole(body)
+    before = next((i for i, each in enumerate(whole.operations) if _is_function(each)), 0)
+    for count in range(before, 0, -1):
+        rest = whole.operations[count:]
+        read = {operand for operation in rest for operand in operation.operands}
+        results = {result for each in whole.operations[:count] for result in each.results}
+        crossing = [each for each in results & read if each.owner.name != "arith.constant"]
+        if len(crossing) == 1 and whole.source not in read and isinstance(crossing[0].type, ir.FloatType):
+            return (
+                _Part(whole.operations[:count], whole.source, crossing[0]),
+                _Part(rest, crossing[0], whole.result),
+            )
+    return _Part((), whole.source, whole.source), whole
+
+
+def _is_function(operation: ir.OpView | ir.Operation) -> bool:
+    name: str = operation.operation.name
+    return name.startswith("math.")
+
+
+def _emit_part(
+    part: _Part,
+    several: Sequence[Mapping[ir.Value, ir.Value]],
+    width: int,
+    known: Numbers,
+    fused_multiply_add: bool | None,
+) -> list[ir.Value]:
+    """What a part of a body computes of `several` vectors for each argument, operation by operation."""
+    computed = [dict(values) for values in several]
+    for operation in part.operations:
+        for values in computed:
+            emitted = _emit_operation(operation, values, width, known, fused_multiply_add)
+            values |= dict(zip(operation.results, emitted, strict=True))
+    return [values[part.result] for values in computed]
+
+
+def _emit_operation(
+    operation: ir.Operation,
+    values: dict[ir.Value, ir.Value],
+    width: int,
+    known: Numbers,
+    fused_multiply_add: bool | None,
+) -> Sequence[ir.Value]:
+    """The results of an operation of a body, of `values`; adds constants to these."""
+    for operand in operation.operands:
+        if operand not in values:
+            type_ = ir.VectorType.get([width], number_of(operand.type, known).computed.type)
+            values[operand] = _constant(operand.owner.operation, type_)
+    operands = [values[operand] for operand in operation.operands]
+    functions: Mapping[str, Function] = {}
+    if fused_multiply_add is not None and operands and not _divides_by_number(operation):
+        number = number_of(ir.VectorType(operands[0].type).element_type, known)
+        functions = number.functions(fused_multiply_add)
+    if functions and _is_reciprocal(operation):
+        least, _ = number_range(operation.operands[1])
+        return [number.reciprocal(operands[1], kept_digits(operation.results[0]), least)]
+    if operation.name in functions:
+        return [functions[operation.name](*operands, kept_digits(operation.results[0]))]
+    return emit_vectorized(operation, values, width, known)
 
 
 def emit_vectorized(

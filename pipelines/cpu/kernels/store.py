@@ -13,6 +13,10 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import LaneMask
 
+_SIDE_BY_SIDE = 4
+"""Vectors that go through functions at once. A vector's operations wait for each other for longer than the
+processor looks ahead."""
+
 
 @dataclass(frozen=True)
 class RegisterBlockStore:
@@ -20,7 +24,8 @@ class RegisterBlockStore:
 
     An epilogue of arithmetic is written out for each vector. One with functions, such as the exponential of
     a sigmoid, would ask for more registers than there are when all vectors of a block go through it side by
-    side: the sums wait in memory of the workgroup, and a loop takes those of one pixel after the other.
+    side: what comes before functions is written out, its results wait in memory of the workgroup, and a loop
+    takes some after the other.
 
     Outputs of a channels-first image wait for the rest of their row, which is then transposed: the lines of
     several channels often share a set of the cache, where few would stay until they are complete.
@@ -87,28 +92,50 @@ class RegisterBlockStore:
         if self.channels < vectors * width:
             lanes = LaneMask.between(0, self.channels - (vectors - 1) * width, width)
 
-        def store(value: ir.Value, pixel: Index, vector: int) -> None:
+        def loaded(place: tuple[Index, int]) -> list[ir.Value]:
+            pixel, vector = place
             finished_position = (*position[:-1], position[-1] + pixel)
-            mask = lanes if vector == vectors - 1 else None
-            with named("output"):
-                first = channel + vector * width
-                finished = self.epilogue.emit(value, number, finished_position, first, mask)
-            place = origin + (pixel * target.stride(-2) + vector * width)
-            if mask is None or self.row is not None:
-                # A row has room for whole vectors, what is left out isn't transposed.
-                target.store(finished, place)
-            else:
-                target.store_lanes(finished, place, mask)
+            return self.epilogue.load(
+                number, finished_position, channel + vector * width, width, mask(vector)
+            )
 
+        def mask(vector: int) -> LaneMask | None:
+            return lanes if vector == vectors - 1 else None
+
+        def store(value: ir.Value, place: tuple[Index, int]) -> None:
+            pixel, vector = place
+            start = origin + (pixel * target.stride(-2) + vector * width)
+            written = mask(vector)
+            if written is None or self.row is not None:
+                # A row has room for whole vectors, what is left out isn't transposed.
+                target.store(value, start)
+            else:
+                target.store_lanes(value, start, written)
+
+        block = [(Index(i // vectors), i % vectors) for i in range(len(sums))]
         if self.waiting is None:
-            for i, value in enumerate(sums):
-                store(value, Index(i // vectors), i % vectors)
+            for value, place in zip(sums, block, strict=True):
+                with named("output"):
+                    finished = self.epilogue.applied(value, loaded(place))
+                store(finished, place)
             return
+        if count is None:
+            # All pixels exist: what isn't a function needs few registers.
+            sums = self.epilogue.begun(sums, list(map(loaded, block)))
+        finish = self.epilogue.finished if count is None else self.epilogue.applied_to_all
         for i, value in enumerate(sums):
             self.waiting.store(value, i * width)
-        with loop(len(sums) // vectors if count is None else count, name="finished_pixel") as pixel:
-            for v in range(vectors):
-                store(self.waiting.load((pixel * vectors + v) * width, width), pixel, v)
+        pixels = len(block) // vectors
+        at_once = _pixels_at_once(pixels, vectors) if count is None else 1
+        with loop(pixels if count is None else count, step=at_once, name="finished_pixel") as pixel:
+            for first in range(0, at_once * vectors, _SIDE_BY_SIDE):
+                numbers = range(first, min(first + _SIDE_BY_SIDE, at_once * vectors))
+                places = [(pixel + i // vectors, i % vectors) for i in numbers]
+                values = [self.waiting.load((pixel * vectors + i) * width, width) for i in numbers]
+                with named("output"):
+                    outputs = finish(values, list(map(loaded, places)))
+                for value, place in zip(outputs, places, strict=True):
+                    store(value, place)
 
     def finish_row(
         self,
@@ -144,3 +171,9 @@ class RegisterBlockStore:
             line = channel + part.minimum(self.channels - 1)
             self.output.prefetch(self.output.offset([number, line, *position]), to_write=True)
         self.epilogue.prefetch(number, pixel, first)
+
+
+def _pixels_at_once(pixels: int, vectors: int) -> int:
+    """The most pixels of so many vectors that go through functions at once and divide those of a block."""
+    most = max(1, _SIDE_BY_SIDE // vectors)
+    return next(each for each in range(most, 0, -1) if pixels % each == 0)
