@@ -16,6 +16,7 @@ from guest import Guest, NoGuestError
 from hypothesis import settings
 from iree import runtime
 from iree.winograd.loading.device import close_gpus
+from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
 from wide import other_parts_of_sweeps
 
@@ -24,6 +25,8 @@ from benchmarks.amd.radv import MESA
 _LOWEST_PRIORITY = 19
 _NAMING_SECONDS = 0.1
 """That threads may take to name themselves, of which there are none elsewhere than on Linux."""
+_QUICKEST = Path(__file__).parent / "algebra"
+"""Of tests, each of which takes less than others compile in."""
 _WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
 """Targets whose matrix units kernels use."""
 
@@ -48,8 +51,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part-of-sweeps",
         metavar="COMMIT",
-        help="leave out two thirds of each test's wide parameters, by this text: as commits follow each "
-        "other, all get their turn",
+        help="leave out two thirds of each test's wide parameters, and of a file's tests that have one, by "
+        "this text: as commits follow each other, all get their turn",
     )
 
 
@@ -170,6 +173,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "this_machine": config.getoption("--cpu") is not None,
         "matrix_units": not config.getoption("--gpu").startswith(_WITH_MATRIX_UNITS),
         "mesa": not MESA.exists(),
+        "avx512": bool(missing_features(["avx512f"])),
     }
     markers = [marker for marker, lacks in lacking.items() if lacks]
     left_out = {item for item in items if any(map(item.get_closest_marker, markers))}
@@ -177,7 +181,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if commit is not None:
         left_out |= other_parts_of_sweeps([item for item in items if item not in left_out], commit)
     config.hook.pytest_deselected(items=list(left_out))
-    items[:] = [item for item in items if item not in left_out]
+    # The quickest run last: workers end at the same time.
+    items[:] = sorted(
+        (item for item in items if item not in left_out), key=lambda item: item.path.is_relative_to(_QUICKEST)
+    )
 
 
 def pytest_collection_finish() -> None:

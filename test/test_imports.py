@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 from iree.winograd.pipelines.selection.imported_names import imported_names
 
+# One worker parses all modules.
+pytestmark = pytest.mark.xdist_group("imports")
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = "iree.winograd"
 SOURCE_ROOTS = ("dialect", "passes", "pipelines", "python/winograd")

@@ -23,19 +23,31 @@ class Item:
 SWEEP = [Item(f"test_a.py::test_sizes[{size}]", True) for size in range(7)]
 OTHERS = [
     Item("test_a.py::test_sizes[quick]", False),
+    Item("test_b.py::test_that_takes_long", True),
+    *(Item(f"test_a.py::test_quick[{number}]", False) for number in range(4)),
+]
+SINGLE = [
     Item("test_a.py::test_that_takes_long", True),
     Item("test_a.py::test_types[f32]", True),
-    *(Item(f"test_a.py::test_quick[{number}]", False) for number in range(4)),
+    Item("test_a.py::test_that_takes_longer", True),
+    Item("test_a.py::test_layouts[last]", True),
 ]
 
 
 def test_a_part_of_a_sweep_runs() -> None:
-    """Never what has no other parameters, nor what `make test` runs; the same in all workers."""
+    """Always what is the only one of its file, and what `make test` runs; the same in all workers."""
     left_out = other_parts_of_sweeps([*OTHERS, *SWEEP], "0a1b")
     assert len(left_out) == len(SWEEP) - ceil(len(SWEEP) / PARTS) and left_out < set(SWEEP)
     assert other_parts_of_sweeps([*reversed(SWEEP), *OTHERS], "0a1b") == left_out
 
 
-def test_all_parameters_get_their_turn() -> None:
-    left_out = [other_parts_of_sweeps(SWEEP, f"{commit:x}") for commit in range(20)]
-    assert set().union(*left_out) == set(SWEEP) and not set.intersection(*left_out)
+def test_tests_of_a_file_without_other_parameters_are_a_sweep() -> None:
+    left_out = other_parts_of_sweeps([*OTHERS, *SINGLE, *SWEEP], "0a1b")
+    assert len(left_out & set(SINGLE)) == len(SINGLE) - ceil(len(SINGLE) / PARTS)
+    assert other_parts_of_sweeps(SWEEP, "0a1b") <= left_out
+
+
+@pytest.mark.parametrize("sweep", [SWEEP, SINGLE])
+def test_all_parameters_get_their_turn(sweep: list[Item]) -> None:
+    left_out = [other_parts_of_sweeps(sweep, f"{commit:x}") for commit in range(20)]
+    assert set().union(*left_out) == set(sweep) and not set.intersection(*left_out)

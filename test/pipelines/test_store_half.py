@@ -10,7 +10,6 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from host import HAS_AVX512
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.for_target import store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
@@ -183,7 +182,7 @@ def test_results_are_those_of_f32_between(name, type_, stored, monkeypatch):
 
 
 @pytest.mark.this_machine
-@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+@pytest.mark.avx512
 @pytest.mark.parametrize(("size", "expected"), [(64, (2, 2)), (66, (3, 3))])
 def test_depthwise_convolutions_read_large_images_of_half_precision(size, expected, stored, monkeypatch):
     """In f32 the image between would take half of an L2 cache of 1 MiB, or more."""
@@ -220,7 +219,7 @@ class _Pooled(torch.nn.Module):
 
 
 @pytest.mark.this_machine
-@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+@pytest.mark.avx512
 def test_what_is_pooled_between_convolutions_is_in_half_precision(stored, monkeypatch):
     torch.manual_seed(0)
     expect_one_more(
@@ -246,7 +245,7 @@ class _Strided(torch.nn.Module):
 
 
 @pytest.mark.this_machine
-@pytest.mark.skipif(not HAS_AVX512, reason="code for AVX-512")
+@pytest.mark.avx512
 def test_pixels_that_are_copied_between_convolutions_are_in_half_precision(stored, monkeypatch):
     """And so is the image that they are of, which a convolution reads, too."""
     torch.manual_seed(0)
