@@ -111,6 +111,11 @@ class VectorEpilogue:
         """Whether there are functions in it, each of which takes tens of operations."""
         return any(map(_is_function, self.transform.body.operations))
 
+    @property
+    def image_operands(self) -> int:
+        """How many operands have a value for each output."""
+        return sum(len(each.results) == each.n_dims for each in self.transform.indexing_maps)
+
     def prefetch(self, image: Index, position: tuple[Index, ...], channel: Index) -> None:
         """Brings near what `emit` will read there, but for what every position reads."""
         for operand, indexing_map in zip(self.operands, self.transform.indexing_maps, strict=True):

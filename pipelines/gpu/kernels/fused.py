@@ -75,7 +75,7 @@ class FusedKernel:
         epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, bound by scalars, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, work, image, filters).emit(output, epilogue.emit)
+        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
 
 
 class _Workgroup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import product
@@ -43,8 +43,24 @@ WORKGROUP_QUADS = 16
 CHANNELS_FIRST_QUADS = 4
 """The same where channels of an image lie far apart: neighbouring tiles are what shares its cache lines."""
 
-Epilogue = Callable[[ir.Value, Index, tuple[Index, ...], Index], ir.Value]
-"""From (accumulated quad, image, spatial position, first channel) to the finished quad."""
+OPERAND_REGISTERS = 64
+"""Of a thread, for what an epilogue reads of images before any of its results is stored."""
+
+
+class Epilogue(Protocol):
+    """What is computed of quads of sums, or of halves of them, as `VectorEpilogue` does."""
+
+    @property
+    def image_operands(self) -> int:
+        """How many operands have a value for each output."""
+
+    def load(
+        self, image: Index, position: tuple[Index, ...], channel: Index, width: int
+    ) -> Sequence[ir.Value]:
+        """What the output at a position reads, for so many channels from the first one on."""
+
+    def applied(self, accumulated: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        """The finished quad, or half of one."""
 
 
 @dataclass(frozen=True)
@@ -101,17 +117,31 @@ def _quads_of(part: Index, channels: int, *buffers: GlobalBuffer) -> tuple[Index
     return part // (QUAD // channels), [HalfQuads.of(each, part % (QUAD // channels)) for each in buffers]
 
 
-def _of_half(epilogue: Epilogue, half: Index) -> Epilogue:
-    """For one half of a quad, by the epilogue of quads: the operands that it loads are whole ones."""
+@dataclass(frozen=True)
+class _EpilogueOfHalves:
+    """For one half of quads. What it reads are whole ones."""
 
-    def finished(value: ir.Value, image: Index, position: tuple[Index, ...], channel: Index) -> ir.Value:
-        quad = epilogue(quad_of([lane(value, i % PAIR) for i in range(QUAD)]), image, position, channel)
+    of_quads: VectorEpilogue
+    half: Index
+
+    @property
+    def image_operands(self) -> int:
+        return self.of_quads.image_operands
+
+    def load(
+        self, image: Index, position: tuple[Index, ...], channel: Index, width: int
+    ) -> Sequence[ir.Value]:
+        assert width == PAIR
+        return [self._half(quad) for quad in self.of_quads.load(image, position, channel, QUAD)]
+
+    def applied(self, accumulated: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        return self.of_quads.applied(accumulated, loaded)
+
+    def _half(self, quad: ir.Value) -> ir.Value:
         low, high = (quad_of([lane(quad, first + i) for i in range(PAIR)]) for first in (0, PAIR))
         # Vulkan's SPIR-V before 1.4 selects vectors by vectors only.
         lanes = ir.VectorType.get([PAIR], ir.IntegerType.get_signless(1))
-        return arith.select(vector.broadcast(lanes, half.less_than(1).value), low, high)
-
-    return finished
+        return arith.select(vector.broadcast(lanes, self.half.less_than(1).value), low, high)
 
 
 class OperandKernel(Protocol):
@@ -226,7 +256,7 @@ class OutputTransformKernel:
         """`output` is N x OH... x K."""
         tile, part, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         quad, (products, output) = _quads_of(part, self.channels, products, output)
-        finished = _of_half(epilogue.emit, output.half) if isinstance(output, HalfQuads) else epilogue.emit
+        finished = _EpilogueOfHalves(epilogue, output.half) if isinstance(output, HalfQuads) else epilogue
         sized = SizedShape.of(self.packing.shape, work.sizes)
         when(exists, lambda: self._transform(sized, tile, quad, products, output, finished))
 
@@ -286,16 +316,21 @@ def transform_output(
     """
     decomposition = packing.shape.decomposition
     positions = output_positions(sized, tile)
-
-    def store(element: Position, value: ir.Value) -> None:
-        # A position that doesn't exist was moved to one that does, where the epilogue may read.
-        position, exists = clamped_element(positions, element)
-        finished = epilogue(value, tile.image, position, channel)
-        offset = output.offset([tile.image, *position, channel])
-        output.store_first(finished, offset, Index(packing.group_outputs) - first, exists)
-
+    outputs: list[tuple[Position, ir.Value]] = []
     recipes = [each.output for each in decomposition.transforms]
-    emit_unrolled(recipes, load, store, True)
+    emit_unrolled(recipes, load, lambda element, value: outputs.append((element, value)), True)
+    width = ir.VectorType(outputs[0][1].type).shape[0]
+    together = max(OPERAND_REGISTERS // (width * max(epilogue.image_operands, 1)), 1)
+    for begin in range(0, len(outputs), together):
+        some = outputs[begin : begin + together]
+        # A position that doesn't exist was moved to one that does, where the epilogue may read.
+        places = [clamped_element(positions, element) for element, _ in some]
+        # No compiler moves a load to before a store, and each would be waited for by itself.
+        loaded = [epilogue.load(tile.image, position, channel, width) for position, _ in places]
+        for (_, value), (position, exists), read in zip(some, places, loaded, strict=True):
+            offset = output.offset([tile.image, *position, channel])
+            finished = epilogue.applied(value, read)
+            output.store_first(finished, offset, Index(packing.group_outputs) - first, exists)
 
 
 @dataclass(frozen=True)
