@@ -59,6 +59,14 @@ class SearchSpace(Hashable, Protocol):
     def copies_half(self) -> bool:
         """Whether kernels copy pixels of such images (`match_copied_pixels`)."""
 
+    @property
+    def unknown_size_tolerance(self) -> float:
+        """Relative difference in predicted times at the expected sizes that suiting others is worth."""
+
+    @property
+    def keeps_blocks(self) -> bool:
+        """Whether kernels of unknown sizes work on whole blocks, however small images are."""
+
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`, or should not; None where they do."""
 

@@ -32,8 +32,6 @@ _OPERAND_TYPES = {"bf16": "bfloat16", "f16": "float16"}
 """MLIR's names of types, and those of `dialect.algebra.numerics`."""
 UNROUNDED_ERROR = 1e-4
 """More than an algorithm in f32 errs by, less than it does with operands that are rounded to f16."""
-UNKNOWN_SIZE_TOLERANCE = 0.05
-"""Relative difference in predicted times at the expected sizes that suiting others is worth."""
 _IREE_MATMUL_TOLERANCE = 0.25
 """Relative difference in predicted times by which IREE's own code has to be faster for rows and a matrix.
 
@@ -76,7 +74,7 @@ def predict_fastest(
     gives for accuracy or for the memory of filters, of which a byte is worth `byte_price` seconds, whatever
     their schedule: most of them.
     """
-    tolerance = UNKNOWN_SIZE_TOLERANCE if problem.unknown_sizes else TIME_TOLERANCE
+    tolerance = space.unknown_size_tolerance if problem.unknown_sizes else TIME_TOLERANCE
     algorithms = list(predicted_algorithms(problem, output_tile))
     shapes = {each: convolution_shape(problem, each) for each in algorithms}
     least = {each: space.least_seconds(shape) for each, shape in shapes.items()}
@@ -108,10 +106,10 @@ def suiting_other_sizes(
     ours = [each for each in candidates if not each.implementation.is_left_to_iree]
     if not problem.unknown_sizes or not ours:
         return list(candidates)
-    most = (1 + UNKNOWN_SIZE_TOLERANCE) * min(each.predicted_seconds for each in ours)
+    most = (1 + space.unknown_size_tolerance) * min(each.predicted_seconds for each in ours)
     means = {
         each.implementation: prod(
-            (each.predicted_seconds, *_seconds_at_other_sizes(problem, space, each.implementation.algorithm))
+            (each.predicted_seconds, *_seconds_at_other_sizes(problem, space, each.implementation))
         )
         ** (1 / (1 + len(OTHER_SIZES)))
         for each in ours
@@ -125,11 +123,21 @@ def suiting_other_sizes(
     ]
 
 
-@cache
 def _seconds_at_other_sizes(
+    problem: ConvolutionProblem, space: SearchSpace, implementation: Implementation
+) -> tuple[float, ...]:
+    """What an implementation takes there, or its algorithm by the best schedule if blocks aren't kept."""
+    algorithm, schedule = implementation.algorithm, implementation.schedule
+    if not space.keeps_blocks:
+        return _algorithm_seconds_at_other_sizes(problem, space, algorithm)
+    shapes = (convolution_shape(problem.resized(times), algorithm) for times in OTHER_SIZES)
+    return tuple(sum(space.stage_seconds(shape, schedule).values()) for shape in shapes)
+
+
+@cache
+def _algorithm_seconds_at_other_sizes(
     problem: ConvolutionProblem, space: SearchSpace, algorithm: Algorithm
 ) -> tuple[float, ...]:
-    """What an algorithm takes there: kernels of unknown sizes work on what there is of their blocks."""
     return tuple(
         min(
             (each.predicted_seconds for each in _candidates(problem.resized(times), space, algorithm)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, tensor
-from iree.winograd.dialect.ops import InputTransformOp
+from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
@@ -26,6 +26,7 @@ from ..problems.tensor_operations import (
 
 _KERNELS = ("flow.dispatch", "winograd.")
 _MOVED = ("f32", "f16", "bf16")
+_TRANSFORMS = {InputTransformOp.OPERATION_NAME, OutputTransformOp.OPERATION_NAME}
 """Elements of images."""
 MIN_SHUFFLED_RANK = 4
 """Of images with groups of channels: images of a single dimension have it."""
@@ -208,6 +209,9 @@ def _is_argument(value: ir.Value) -> bool:
 
 
 def _is_transformed(transposition: ir.Operation) -> bool:
-    """Whether nothing but the transforms of inputs reads what it gives: IREE would join others with it."""
-    users = [use.owner.operation.name for use in transposition.results[0].uses]
-    return bool(users) and set(users) == {InputTransformOp.OPERATION_NAME}
+    """Whether nothing but transforms reads what it gives, one of inputs among them.
+
+    IREE would join others with it.
+    """
+    users = {use.owner.operation.name for use in transposition.results[0].uses} - {"tensor.dim"}
+    return InputTransformOp.OPERATION_NAME in users and users <= _TRANSFORMS

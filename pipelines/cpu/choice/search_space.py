@@ -25,6 +25,9 @@ from .representative import DYNAMIC_BATCH, representative
 from .tile_schedules import may_transform_filters
 from .workers import Workers
 
+UNKNOWN_SIZE_TOLERANCE = 0.05
+"""Relative difference in predicted times at the expected sizes that suiting others is worth."""
+
 
 @dataclass(frozen=True)
 class CpuSearchSpace:
@@ -89,6 +92,14 @@ class CpuSearchSpace:
     @property
     def copies_half(self) -> bool:
         return self.target.stores_half
+
+    @property
+    def unknown_size_tolerance(self) -> float:
+        return UNKNOWN_SIZE_TOLERANCE
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return False
 
     def problem_misfit(self, problem: ConvolutionProblem) -> Reason | None:
         """Why the kernels don't compute `problem`: they are faster than IREE's code where they do."""

@@ -11,7 +11,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
+from iree.winograd.pipelines.cpu.choice.search_space import UNKNOWN_SIZE_TOLERANCE, CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
@@ -22,7 +22,6 @@ from iree.winograd.pipelines.selection.chooser import choose_predicted, choose_s
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import (
     TIME_TOLERANCE,
-    UNKNOWN_SIZE_TOLERANCE,
     assigned_schedule,
     implementation_error,
     predict,
