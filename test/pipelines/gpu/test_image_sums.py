@@ -108,21 +108,25 @@ def test_moments_are_those_of_all_elements_of_a_group(name: str, gpu_target: str
     assert np.abs(np.asarray(variance).reshape(squares.shape) - squares).max() <= of_variance
 
 
-@pytest.mark.parametrize(("groups", "size"), [(4, 164), *wide_combinations([(5, 182)])])
+@pytest.mark.parametrize(("channels", "groups", "size"), [(20, 2, 164), *wide_combinations([(40, 5, 182)])])
 def test_normalized_groups_are_those_of_float64(
-    groups: int, size: int, gpu_target: str, gpu_device: str
+    channels: int, groups: int, size: int, gpu_target: str, gpu_device: str
 ) -> None:
     """Three kernels: moments, what channels are multiplied by and what is added, and the image itself.
 
     No workgroups hold such groups (`test_group_norm.py`).
     """
     torch.manual_seed(0)
-    model = Normalized(40, groups).eval()
-    x = torch.randn(2, 40, size, size) + 3
+    model = Normalized(channels, groups).eval()
+    x = torch.randn(2, channels, size, size) + 3
     compiled = bytes(
         iree.winograd.compile(iree.winograd.import_torch(model, x), target=gpu_target, strict=True)
     )
-    kernels = ("winograd_moments", "winograd_combine_factors", f"winograd_elementwise_2x{size}x{size}x40")
+    kernels = (
+        "winograd_moments",
+        "winograd_combine_factors",
+        f"winograd_elementwise_2x{size}x{size}x{channels}",
+    )
     assert all(each.encode() in compiled for each in kernels)
     result = np.asarray(iree.winograd.load(compiled, gpu_device)(x.numpy()))
     weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
