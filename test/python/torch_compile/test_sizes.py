@@ -1,5 +1,6 @@
 """Graphs that torch traces for any sizes: one program, or one for each of those that come, and then eager."""
 
+import copy
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from iree.winograd.torch_compile.symbolic_sizes import bind_sizes
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
 from wide import sampled, wide, wide_combinations
+
+from benchmarks.networks.open_sizes import OPEN_NETWORKS
 
 _SECONDS = 600
 """Compilers are of the lowest priority, on a machine that may have other work."""
@@ -110,6 +113,24 @@ def test_sizes_that_torch_traces_apart_share_a_program(compilations: list[Any]) 
         assert fallbacks(check, model, function, torch.randn(1, 3, *size)) == []
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] > 1
     assert len(compilations) == 1
+
+
+@pytest.mark.parametrize("name", ["deeplab", "detector with neck"])
+@pytest.mark.wide
+def test_networks_of_five_sizes_in_turn_compile_at_most_twice(name: str, compilations: list[Any]) -> None:
+    """Torch traces DeepLab four times; the first size has a program of its own, all others share one."""
+    network = OPEN_NETWORKS[name]
+    model = network.network.calibrated()
+    function, exact = compiled(model, cache=False), copy.deepcopy(model).double()
+    for times in (1.0, 0.5, 2.0, 1.25, 0.7):
+        image = torch.randn(1, network.channels, *network.usual(times))
+        with torch.no_grad():
+            assert fallbacks(function, image) == []
+            result, expected = function(image), exact(image.double())
+        # Of sums of up to 720 products in each of up to 9 layers.
+        bound = 9 * 720 * UNIT_ROUNDOFF * float(expected.abs().max())
+        assert (result - expected).abs().max() <= bound
+    assert len(compilations) <= 2
 
 
 class Rounded(torch.nn.Module):
