@@ -85,7 +85,7 @@ def open_sizes(files: Sequence[Any]) -> list[str]:
     rows, ratios, speedups = [], [], []
     for network, sizes in networks:
         for size, times in sizes.items():
-            speedups.append(min(times[tool] for tool in others) / times["open"])
+            speedups.append(min(times[tool] for tool in others if tool in times) / times["open"])
             ratio = times["open"] / times["static"] if "static" in times else None
             if ratio is not None:
                 ratios.append(ratio)

@@ -296,13 +296,13 @@ RUNS: Mapping[str, Run] = {
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
     "open-sizes-server-16-threads.json": Run(
         "2026-11-29",
-        f"{SERVER}, 20 of 32 given, torch 2.11",
-        "open_sizes --threads 16 --programs build/open-sizes --rounds 5 --burst 0.025 --network ...",
+        f"{SERVER_64}, 16 of them given, beside other work, torch 2.11",
+        "open_sizes --threads 16 --programs build/open-sizes --burst 0.03 --network ...",
     ),
     "open-sizes-server-8-threads.json": Run(
         "2026-11-29",
-        f"{SERVER}, 20 of 32 given, torch 2.11",
-        "open_sizes --threads 8 --programs build/open-sizes --rounds 5 --burst 0.025 --network ...",
+        f"{SERVER_64}, 8 of them given, beside other work, torch 2.11",
+        "open_sizes --threads 8 --programs build/open-sizes --burst 0.03 --network ...",
     ),
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
