@@ -229,13 +229,21 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids server, 16 virtual processors",
         "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
     ),
+    "half-zen4-path.json": Run(
+        "2026-11-29",
+        "Emerald Rapids server without its matrix units, beside other work",
+        "half_precision --target cpu:znver4 --rounds 7 --burst 0.1` with `MKL_ENABLE_INSTRUCTIONS=AVX512_E3 "
+        "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16` in the environment, and `--rounds 5",
+    ),
     "half-zen3.json": Run(
         "2026-11-29",
         ZEN3,
         "half_precision --network efficientnet_b0 mobilenetv2 diffusion_block --tools ours ours-f32 "
         "--clock processor --rounds 9",
     ),
-    "networks-half.json": Run("2026-11-28 and 29", "Emerald Rapids, one virtual processor each", "half_zoo"),
+    "networks-half.json": Run(
+        "2026-11-28 and 29", "Emerald Rapids, one virtual processor each, of large ones four", "half_zoo"
+    ),
     "half-server-bf16.json": Run(
         "2026-11-29",
         "Emerald Rapids server, 16 of 32 virtual processors",
@@ -327,6 +335,9 @@ RUNS: Mapping[str, Run] = {
     ),
     "quantized.json": Run(
         "2026-11-28", ZEN3, "quantized --rounds 25 --output benchmarks/results/quantized.json"
+    ),
+    "quantized-avx512.json": Run(
+        "2026-11-29", "Emerald Rapids without bf16 and AMX, beside other work", "quantized --rounds 25"
     ),
     "server-conditions.json": Run(
         "2026-11-27", "two processors of Zen 3, on which other work goes on", "server_conditions"
