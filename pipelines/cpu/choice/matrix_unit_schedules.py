@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
@@ -30,6 +31,8 @@ MAX_VECTORS = 4
 MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
+NEAR_FILTERS_L2_CACHES = 0.6
+"""Of the L2 cache, that filters may take there beside images."""
 
 AnyTileSchedule: TypeAlias = (
     MatrixUnitSchedule | Bf16MatrixUnitSchedule | F16MatrixUnitSchedule | Bf16VectorSchedule
@@ -56,19 +59,27 @@ def matrix_unit_schedules(
             ):
                 tasks = images * ceil_div(rows, row_block) * ceil_div(pixels, pixel_block)
                 blocks = direct_channel_blocks(shape, TILE_LANES * channel_tiles).count
-                found.add(
-                    kind(
-                        tile_pixels=tile_pixels,
-                        pixel_tiles=pixel_tiles,
-                        row_tiles=row_tiles,
-                        channel_tiles=channel_tiles,
-                        row_block=row_block,
-                        pixel_block=pixel_block,
-                        channel_splits=max(1, min(blocks, count // tasks)),
-                    )
+                schedule = kind(
+                    tile_pixels=tile_pixels,
+                    pixel_tiles=pixel_tiles,
+                    row_tiles=row_tiles,
+                    channel_tiles=channel_tiles,
+                    row_block=row_block,
+                    pixel_block=pixel_block,
+                    channel_splits=max(1, min(blocks, count // tasks)),
                 )
+                found.add(schedule)
+                if tasks > threads and (splits := _near_filter_splits(shape, schedule, target)) <= blocks:
+                    found.add(replace(schedule, channel_splits=max(splits, schedule.channel_splits)))
     fits = (each for each in found if misfit(each, whole.channels_last, target) is None)
     yield from sorted(fits, key=str)
+
+
+def _near_filter_splits(shape: ConvolutionShape, schedule: AnyTileSchedule, target: CpuTarget) -> int:
+    """The parts of the output channels whose filters stay in L2 from one workgroup to the next: what these
+    read of images is copied for each part, but filters come from beyond L2 once."""
+    filters = schedule.panel_element_bytes(shape) * shape.reduction * shape.output_channels
+    return ceil_div(filters, int(NEAR_FILTERS_L2_CACHES * target.l2_bytes))
 
 
 def _vector_blocks(target: CpuTarget) -> tuple[tuple[int, int, int], ...]:

@@ -182,13 +182,16 @@ class TiledKernel(Generic[ScheduleType]):
             source = image.offset([outputs.number, *coordinates, first_column, 0])
             when(exists, partial(row.fill, source, begin, end), row.clear)
 
-    def _block_outputs(self, outputs: TiledOutputs, output: Buffer, epilogue: VectorEpilogue) -> BlockOutputs:
+    def _block_outputs(
+        self, outputs: TiledOutputs, output: Buffer, epilogue: VectorEpilogue, buffers: int = 1
+    ) -> BlockOutputs:
+        """With memory for the sums of as many register blocks as there are `buffers`."""
         schedule, accumulator = self.schedule, self.shape.element_types.accumulator_type
         block = (1, schedule.channel_tiles, TILE_LANES)
         store = RegisterBlockStore.of(
             output, epilogue, block, accumulator, channels=self.shape.output_channels
         )
-        extents = (schedule.block.row_tiles * outputs.tiles.tile_rows, schedule.channel_block)
+        extents = (buffers * schedule.block.row_tiles * outputs.tiles.tile_rows, schedule.channel_block)
         return BlockOutputs(outputs, store, ScratchMemory.of(extents, accumulator, "block_sums"))
 
     def _emit_passes(
@@ -315,11 +318,13 @@ class TiledKernel(Generic[ScheduleType]):
 
         It is as far away as a register block takes.
         """
-        schedule, outputs = self.schedule, results.outputs
-        position = outputs.fetched_next(row, placed.pixel, within)
+        self._fetch_pixel(results, placed, results.outputs.fetched_next(row, placed.pixel, within))
+
+    def _fetch_pixel(self, results: BlockOutputs, placed: PlacedBlock, position: tuple[Index, ...]) -> None:
+        """Fetches what a register block writes of the pixel at a position, and what its epilogue reads."""
         first = self.blocks.first(placed.channel_block)
         vectors_of_line = CACHE_LINE_BYTES // (results.store.output.number.bytes * TILE_LANES)
-        for vector in range(0, schedule.channel_tiles, vectors_of_line):
+        for vector in range(0, self.schedule.channel_tiles, vectors_of_line):
             results.store.prefetch(results.outputs.number, position, first, Index(vector))
 
     def _finish_pixel(

@@ -180,7 +180,8 @@ class Bf16TileSchedule(TileSchedule, ABC):
         row = columns * split_chunks(shape) * ROW_BYTES
         if merged_taps(shape) > 1:
             row = self.merged_row(shape, self.pixel_block) * BF16.bytes
-        return self.staged_rows(shape) * self.parts * row + self._finishing_bytes()
+        sums = self.block.row_tiles * self.channel_tiles * TILE_BYTES
+        return self.staged_rows(shape) * self.parts * row + self._finishing_bytes() + sums
 
     def staged_rows(self, shape: ConvolutionShape) -> int:
         """Rows of the copied input, with those that only sums read that aren't outputs."""
