@@ -46,6 +46,8 @@ CHANNEL_PARTS = 0.25
 """The same of images of which a thread reads a part of the channels, which aren't fetched ahead."""
 NEAR_IMAGES_L2_CACHES = 8
 """Times the L2 cache: images of a batch, and what is made of them, that are still near when they are read."""
+UNIT_NEAR_IMAGES_L2_CACHES = 2
+"""The same of what matrix units multiply in half precision: faster than the last cache of a server reads."""
 FAR_BYTE_SECONDS = 5e-11
 """Of a convolution whose images lie farther away, for each byte that it reads or writes: what a depthwise one
 takes longer on a core of Zen 4, where others take 2e-11 to 5e-11."""
@@ -74,6 +76,8 @@ F16_TILE_EFFICIENCY = 0.5
 """The same of numbers of f16, for which a loaded tile is multiplied more often than for those of bf16."""
 GRANITE_TILE_EFFICIENCY = 0.52
 """The same on a core of Granite Rapids."""
+HIDDEN_OUTPUT = 0.4
+"""The part of making outputs that hides behind the products of the next register block of tiles."""
 PERMISSION_SECONDS = 2e-7
 """Of asking for a matrix unit and telling it the shapes of tiles."""
 SHUFFLE_CYCLES = 1.5

@@ -20,7 +20,7 @@ from .cost_model import least_seconds
 from .default_schedule import default_schedules, fastest_by_kernel, transforming_filters
 from .iree_cost import iree_matmul_seconds
 from .kernel_choices import KERNEL_CHOICES, stage_seconds
-from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES
+from .rates import FAR_BYTE_SECONDS, NEAR_IMAGES_L2_CACHES, UNIT_NEAR_IMAGES_L2_CACHES
 from .representative import DYNAMIC_BATCH, representative
 from .tile_schedules import may_transform_filters
 from .workers import Workers
@@ -143,7 +143,9 @@ class CpuSearchSpace:
     def far_image_seconds(self, shape: ConvolutionShape) -> float:
         """That of images that the caches don't keep until the next layer reads them."""
         moved = representative(shape).images * (shape.image_bytes + shape.result_bytes)
-        if moved <= NEAR_IMAGES_L2_CACHES * self.target.l2_bytes:
+        is_on_unit = self.target.has_matrix_unit and shape.exact_type is not None
+        near = UNIT_NEAR_IMAGES_L2_CACHES if is_on_unit else NEAR_IMAGES_L2_CACHES
+        if moved <= near * self.target.l2_bytes:
             return 0.0
         return moved * FAR_BYTE_SECONDS / min(self.threads, self.machine.cores)
 

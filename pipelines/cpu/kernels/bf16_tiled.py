@@ -48,9 +48,9 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
 
     @property
     def packed_filter_shape(self) -> tuple[int, ...]:
-        """channel blocks x (taps, row-major, times chunks of 32 channels) x (parts times tiles) x 16 pairs of
-        input channels x 16 output channels; a pair of bf16 has the place of an f32. Where rows are joined,
-        chunks come before taps: those of one read the same lines, which L1 holds."""
+        """channel blocks x (taps, row-major, times chunks of 32 channels, or chunks times taps) x (parts
+        times tiles) x 16 pairs of input channels x 16 output channels; a pair of bf16 has the place of an
+        f32."""
         tiles = self.schedule.parts * self.schedule.channel_tiles
         return (self.blocks.count, self._steps, tiles, TILE_ROWS, TILE_LANES)
 
@@ -75,7 +75,7 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
             padded = np.zeros((self._taps, self._chunks * TILE_CHANNELS, rest.shape[-1]), np.uint16)
             padded[:, : rest.shape[1]] = bits
             tiles = padded.reshape(self._taps, self._chunks, TILE_CHANNELS, -1)
-            if self.schedule.joins(self.shape):
+            if self.schedule.takes_chunks_first(self.shape):
                 tiles = tiles.swapaxes(0, 1)
             pairs = tiles.reshape(self._steps, TILE_ROWS, 2, -1).astype(np.uint32)
             joined = pairs[:, :, 0] | pairs[:, :, 1] << BITS
@@ -89,18 +89,18 @@ class Bf16TiledKernel(TiledKernel[Bf16Schedule], Generic[Bf16Schedule]):
                     block[:, part * self.schedule.channel_tiles + tile, :, : lanes.shape[-1]] = lanes
         return packed.view(np.float32)
 
-    def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index) -> None:
+    def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index, register_blocks: int) -> None:
         """Fetches, for a tile of the reduction of a register block, a part of the filters of the next block
-        of channels."""
+        of channels: as many register blocks fetch all of them."""
         if self.blocks.count == 1:
             return
         tiles = self.schedule.parts * self.schedule.channel_tiles
-        lines = ceil_div(tiles * TILE_BYTES // CACHE_LINE_BYTES, self._register_blocks)
+        lines = ceil_div(tiles * TILE_BYTES // CACHE_LINE_BYTES, register_blocks)
         floats = CACHE_LINE_BYTES // filters.number.bytes
         following = filters.offset([placed.channel_block + 1, 0, 0, 0, 0])
         place = following + placed.number * (lines * floats)
         for line in range(lines):
-            of_step = step * (self._register_blocks * lines * floats)
+            of_step = step * (register_blocks * lines * floats)
             filters.prefetch(place + of_step + line * floats, to_l2=True)
 
     def _rows(self, image: Buffer, outputs: TiledOutputs) -> TiledInput:

@@ -115,7 +115,7 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
 
             def add_chunk(chunk: Index, sums: list[ir.Value], pairs: int = TILE_LANES) -> list[ir.Value]:
                 step = tap * self._chunks + chunk
-                self._fetch_filters(filters, placed, step)
+                self._fetch_filters(filters, placed, step, self._register_blocks)
                 tile = tiles + step * (schedule.channel_tiles * TILE_BYTES)
                 return self._add_pairs(sums, begin + chunk * rows.chunk, self._pixel_step(rows), tile, pairs)
 

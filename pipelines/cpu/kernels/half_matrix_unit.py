@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedBlock
-from iree.winograd.pipelines.cpu.processor.matrix_unit import ROW_BYTES, TileBlock, permitted
+from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, ROW_BYTES, TileBlock, permitted
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.tiled import split_columns
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -23,6 +24,8 @@ from .tiled import BlockOutputs, PlacedBlock, TiledInput
 FETCHED_VECTORS = 4
 """Of outputs, for each tile of the reduction, up to which they are fetched while these are multiplied: more
 take longer than they gain, and are fetched while those of the register block before are finished."""
+NEAR_FILTER_BYTES = 1 << 19
+"""Of all filters of a pointwise layer, up to which they stay in L2 while all of its outputs are computed."""
 _BUFFERS = 2
 """Of sums: those of a register block are finished while the unit computes those of the next one."""
 
@@ -90,8 +93,13 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
         parts = min(self.schedule.channel_splits, self.blocks.count)
         count = self.blocks.steps(workgroup[1], parts) * outputs.register_blocks
 
+        pixels_first = parts == 1 and self._takes_pixels_first
+
         def placed_block(number: Index) -> PlacedBlock:
-            step, within = number // outputs.register_blocks, number % outputs.register_blocks
+            if pixels_first:
+                within, step = number // self.blocks.count, number % self.blocks.count
+            else:
+                step, within = number // outputs.register_blocks, number % outputs.register_blocks
             row = within // outputs.blocks_of_row * outputs.block_rows
             pixel = within % outputs.blocks_of_row * outputs.row_pixels
             row = row.minimum(outputs.lines - outputs.block_rows)
@@ -103,7 +111,12 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
             placed, placed_before = placed_block(number), placed_block(before)
 
             def meanwhile(tile_step: Index) -> None:
-                self._fetch_filters(filters, placed, tile_step)
+                if pixels_first:
+                    # The first pixels meet filters that are far.
+                    fetch = partial(self._fetch_filters, filters, placed, tile_step, 1)
+                    when(placed.number.equals(0), fetch)
+                else:
+                    self._fetch_filters(filters, placed, tile_step, self._register_blocks)
                 first = tile_step * of_step
                 with loop(
                     (Index(self._outputs_of_block) - first).minimum(of_step), name="finished"
@@ -125,6 +138,14 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
         # A part of the channels may have none.
         when(count.at_least(1), finish_last)
 
+    @property
+    def _takes_pixels_first(self) -> bool:
+        """Whether all channels of a register block's pixels are computed before the next pixels: where there
+        are more outputs to write, line after line, than inputs to read, and L2 holds all filters."""
+        shape, filters = self.shape, prod(self.packed_filter_shape) * PAIR_BYTES
+        widens = self._taps == 1 and shape.output_channels > shape.input_channels
+        return widens and filters <= NEAR_FILTER_BYTES
+
     def _emit_in_turns(
         self,
         block: TileBlock,
@@ -143,7 +164,7 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
                     return
                 if fetches_meanwhile:
                     self._fetch_outputs(results, placed, tile_step)
-                self._fetch_filters(filters, placed, tile_step)
+                self._fetch_filters(filters, placed, tile_step, self._register_blocks)
 
             self._multiply(block, rows, self._panel(filters, placed), results.outputs, placed, meanwhile)
             block.store(results.sums.address)

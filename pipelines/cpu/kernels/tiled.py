@@ -238,11 +238,11 @@ class TiledKernel(Generic[ScheduleType]):
         row_step, pixel_step = self._row_step(rows), self._pixel_step(rows)
         first, channel_tiles = self._first_input(rows, placed), schedule.channel_tiles
         block.clear()
-        joins_rows, taps, chunks = schedule.joins(self.shape), self._taps, self._chunks
-        first_name, second_name = ("chunk", "tap") if joins_rows else ("tap", "chunk")
-        first_count, second_count = (chunks, taps) if joins_rows else (taps, chunks)
+        chunks_first, taps, chunks = schedule.takes_chunks_first(self.shape), self._taps, self._chunks
+        first_name, second_name = ("chunk", "tap") if chunks_first else ("tap", "chunk")
+        first_count, second_count = (chunks, taps) if chunks_first else (taps, chunks)
         with loop(first_count, name=first_name) as outer, loop(second_count, name=second_name) as inner:
-            tap, chunk = (inner, outer) if joins_rows else (outer, inner)
+            tap, chunk = (inner, outer) if chunks_first else (outer, inner)
             begin = first + (self._tap_distance(rows, tap) + chunk * rows.chunk)
             step = outer * second_count + inner
             tiles = panel + step * (schedule.parts * channel_tiles * TILE_BYTES)

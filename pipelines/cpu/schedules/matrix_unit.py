@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -54,7 +55,16 @@ class MatrixUnitSchedule(TileSchedule):
 
 
 @dataclass(frozen=True)
-class Bf16MatrixUnitSchedule(Bf16TileSchedule):
+class HalfMatrixUnitSchedule(Bf16TileSchedule, ABC):
+    """What those of the matrix unit's kernel for numbers of half precision share."""
+
+    def takes_chunks_first(self, shape: ConvolutionShape) -> bool:
+        """Taps read the same lines, which L1 holds."""
+        return self.taps(shape) > 1
+
+
+@dataclass(frozen=True)
+class Bf16MatrixUnitSchedule(HalfMatrixUnitSchedule):
     """That of the matrix unit's kernel for numbers of bf16, to which those of f32 are rounded."""
 
     kind = "bf16-matrix-unit"
@@ -66,7 +76,7 @@ class Bf16MatrixUnitSchedule(Bf16TileSchedule):
 
 
 @dataclass(frozen=True)
-class F16MatrixUnitSchedule(Bf16TileSchedule):
+class F16MatrixUnitSchedule(HalfMatrixUnitSchedule):
     """That of the same kernel for numbers of f16, each the sum of two of bf16."""
 
     kind = "f16-matrix-unit"

@@ -69,6 +69,10 @@ class TileSchedule(Schedule, ABC):
         """Whether they do of such images, or by the schedule."""
         return self.joins_rows or self.joins_open_rows(shape)
 
+    def takes_chunks_first(self, shape: ConvolutionShape) -> bool:
+        """Whether all taps of a tile of channels are summed before the next channels."""
+        return self.joins(shape)
+
     @property
     def block_rows(self) -> int:
         """Rows of which a register block has outputs."""

@@ -66,13 +66,15 @@ def direct(
     outputs: int,
     blocks: tuple[int, int, int, int, int, int],
     kernel: int = 1,
+    parts: int = 2,
     **rest: object,
 ) -> RoundedProgram:
-    """`blocks` are the numbers of a schedule, from `tile_pixels` to `pixel_block`."""
+    """`blocks` are the numbers of a schedule, from `tile_pixels` to `pixel_block`, `parts` its splits of
+    channels."""
     ones, taps = (1,) * len(size), (kernel,) * len(size)
     rest.setdefault("low", (kernel // 2,) * len(size))
     rest.setdefault("high", (kernel // 2,) * len(size))
-    schedule = Bf16MatrixUnitSchedule(*blocks, channel_splits=2)
+    schedule = Bf16MatrixUnitSchedule(*blocks, channel_splits=parts)
     return RoundedProgram(size, channels, outputs, taps, ones, ones, schedule=schedule, **rest)
 
 
@@ -91,6 +93,8 @@ PROGRAMS = [
     direct((12, 12), 16, 32, (8, 1, 1, 2, 2, 8), 5, low=(0, 0), high=(0, 0), dynamic_batch=True),
     direct((14, 14), 33, 32, (10, 1, 2, 2, 10, 10), 3, dilations=(2, 2), low=(0, 0), high=(0, 0)),
     direct((40,), 24, 20, (10, 2, 1, 1, 1, 20), 3, strides=(2,)),
+    # All channels of some pixels before the next pixels.
+    direct((9, 9), 64, 72, (14, 2, 1, 2, 1, 81), parts=1),
     # Rows that are joined: tiles of rows that take turns in registers, and end behind what is copied.
     direct((7, 7), 40, 40, (16, 4, 1, 1, 7, 7), 3, batch=2),
     direct((4, 4), 64, 40, (11, 2, 1, 2, 4, 4), 3, activation="swish"),
