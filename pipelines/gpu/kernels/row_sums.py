@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
-from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Size, Sizes, Work
-from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, GlobalBuffer, thread_id
+from iree.winograd.pipelines.gpu.device.memory import (
+    LINE_ELEMENTS,
+    QUAD,
+    GlobalBuffer,
+    quad_or_zero,
+    thread_id,
+)
 
 from .image_sums import LOADS
 from .shared_states import SUMMING_THREADS, SharedStates
@@ -70,10 +76,20 @@ class RowSumsKernel:
         count = (pixels + (along - 1) - other) // along
         whole = count // LOADS
         zero = SUM.zero(self.width, image.computed)
+
+        def with_rest(state: State) -> State:
+            """All at once, each the last one where there is none: one after the other would wait for each."""
+            first = whole * LOADS
+            loads = [load(first)]
+            for number in range(1, LOADS - 1):
+                loaded = load((first + number).minimum(count - 1))
+                exists = (first + number).less_than(count)
+                loads.append((quad_or_zero if self.width == QUAD else _or_zero)(exists, loaded))
+            return SUM.add(state, loads)
+
         state = loop_carried(whole, 1, zero, lambda i, state: add(state, i * LOADS, LOADS), "loads")
-        state = loop_carried(
-            count - whole * LOADS, 1, state, lambda i, state: add(state, whole * LOADS + i, 1), "rest"
-        )
+        rest = (count - whole * LOADS).minimum(1)
+        state = loop_carried(rest, 1, state, lambda i, state: with_rest(state), "rest")
         shared = SharedStates.of_columns(
             SUM, state, along, across, self.width, (column, other), output.computed
         )
@@ -89,3 +105,8 @@ class RowSumsKernel:
 
         is_channel = (first + thread_id()).less_than(self.channels)
         when(thread_id().less_than(LINE_ELEMENTS) & is_channel, store)
+
+
+def _or_zero(exists: Condition, value: ir.Value) -> ir.Value:
+    """A scalar where the condition holds, zero elsewhere."""
+    return arith.select(exists.value, value, arith.constant(value.type, 0.0))
