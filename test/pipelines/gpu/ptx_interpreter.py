@@ -1,9 +1,8 @@
 """Kernels for NVIDIA's GPUs on a CPU: what their text (PTX) says, one warp at a time.
 
 Each warp runs until the next barrier before another one does, and what is copied beside the computation
-arrives when its warp waits for it: so that what isn't waited for is missing. Matrix units truncate as those
-of an A100 do (Fasi et al., Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 2021): of exact
-products what is two bits below those of the largest addend, then the sum to 24 bits.
+arrives when its warp waits for it: so that what isn't waited for is missing. Matrix units truncate
+(`matrix_unit_sums.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from matrix_unit_sums import product_on_matrix_units
 
 Array = npt.NDArray[np.generic]
 
@@ -28,7 +28,6 @@ _GLOBAL_STEP = 1 << 40
 _CLUSTER_STEP = 1 << 30
 """Between the shared memory of a cluster's workgroups, as they see that of each other."""
 _TF32_BITS, _UPPER_HALF = 0xFFFFE000, 0xFFFF0000
-_SUMMED_BITS, _EXTRA_BITS = 24, 2
 _TYPES: Mapping[str, type[np.generic]] = {
     "b8": np.uint8,
     "b16": np.uint16,
@@ -613,7 +612,7 @@ class _Warp:
                 b[(place + i * 4) * together + j, row] = numbers
         for i, register in enumerate(sums):
             c[row + i // 2 * 8, place * 2 + i % 2] = self.value(register, "f32")
-        found = _product_on_matrix_units(a, b, c)
+        found = product_on_matrix_units(a, b, c)
         for i, register in enumerate(targets):
             self.write(register, found[row + i // 2 * 8, place * 2 + i % 2], active)
 
@@ -693,7 +692,7 @@ class _Warp:
                     c[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2] = self.sums[register].view(
                         np.float32
                     )
-            found = _product_on_matrix_units(a, b, c)
+            found = product_on_matrix_units(a, b, c)
             for i, register in enumerate(targets):
                 self.sums[register] = found[row + i // 2 % 2 * 8, i // 4 * 8 + place * 2 + i % 2]
 
@@ -772,28 +771,3 @@ def _single(bits: Array) -> Array:
 def _f16(bits: Array) -> Array:
     """The number that the lower half of each is."""
     return bits.astype(np.uint16).view(np.float16).astype(np.float64)
-
-
-def _product_on_matrix_units(left: Array, right: Array, sums: Array) -> Array:
-    """The product of two matrices, added to `sums`."""
-    rows, terms = left.shape
-    addends = np.empty((rows, terms + 1, right.shape[1]))
-    with np.errstate(all="ignore"):
-        np.multiply(left[:, :, None], right[None], out=addends[:, :terms])
-        addends[:, terms] = sums
-        return summed_on_matrix_units(addends)
-
-
-def summed_on_matrix_units(addends: Array) -> Array:
-    """Sums over the second dimension, as matrix units have them."""
-    largest = np.abs(addends).max(1, keepdims=True)
-    finite = np.isfinite(largest)
-    _, exponent = np.frexp(np.where(finite, largest, 1.0))
-    unit = np.ldexp(1.0, exponent - _SUMMED_BITS - _EXTRA_BITS)
-    kept = addends / unit
-    np.trunc(kept, out=kept)
-    kept *= unit
-    total = (kept if finite.all() else np.where(finite, kept, addends)).sum(1)
-    _, exponent = np.frexp(np.where(np.isfinite(total), total, 1.0))
-    unit = np.ldexp(1.0, exponent - _SUMMED_BITS)
-    return np.where(np.isfinite(total), np.trunc(total / unit) * unit, total).astype(np.float32)

@@ -28,7 +28,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.selection.prediction import error_limit, predict
-from ptx_interpreter import summed_on_matrix_units
+from matrix_unit_sums import summed_on_matrix_units
 from scheduled_program import AMPERE, ScheduledProgram
 from wide import sampled
 
