@@ -360,7 +360,9 @@ def test_control_flow_stays_between_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "traced"), [(Network(), 1), (Decoder(scale_factor=2.0), 2)], ids=["Network", "Decoder"]
+    ("model", "traced"),
+    [(Decoder(scale_factor=2.0), 2), *wide_combinations([(Network(), 1)])],
+    ids=["Decoder", "Network"],
 )
 def test_a_graph_of_any_size_that_is_one_program_is_called_without_a_wrapper(
     model: torch.nn.Module, traced: int, monkeypatch: pytest.MonkeyPatch
