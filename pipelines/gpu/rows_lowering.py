@@ -32,7 +32,8 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
         inner = prod(ir.RankedTensorType(source.type).shape[1:])
         element = str(ir.RankedTensorType(source.type).element_type)
         stored = F32.name if half is None else str(half)
-        shared = SharedRows(operation.length, launcher.target.together(operation.length, element, stored))
+        together = launcher.target.together(operation.length, element, stored)
+        shared = SharedRows(operation.length, together, launcher.target.takes_ptx)
         by_instruction = half is not None and launcher.target.takes_ptx
         kernel = SoftmaxKernel(inner // operation.length, shared, operation.safe, by_instruction)
     else:
@@ -40,7 +41,7 @@ def lowered_rows(launcher: Launcher, operation: RowSoftmax | RowNormalization) -
         source, like = (found.source,) * 2 if read is None else (read.source, read.result)
         parameters = [each for each in (found.scale, found.shift) if each is not None]
         # With octets fewer threads have registers for scale and shift: 0.62 of memory's speed, not 0.8.
-        shared = SharedRows(found.length)
+        shared = SharedRows(found.length, by_warps=launcher.target.takes_ptx)
         kernel = LayerNormKernel(
             prod(ir.RankedTensorType(like.type).shape[1:]) // found.length,
             shared,

@@ -12,7 +12,9 @@ from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.vectors import broadcast, constant_like
 from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, SharedScalars, barrier, thread_id
+from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 
 ROW_THREADS = 256
 _HELD = 4
@@ -31,6 +33,8 @@ class SharedRows:
     length: int
     together: int = QUAD
     """Elements that a thread loads at a time where rows are whole ones of so many: quads, or octets."""
+    by_warps: bool = False
+    """Whether threads of a warp of 32 tell each other what they combine, without memory in between."""
 
     @property
     def width(self) -> int:
@@ -130,9 +134,26 @@ class PlacedRow:
         own = reduce(combine, inside)
         if shared.width > 1:
             own = reduce(combine, [vector.extract(own, [], [i]) for i in range(shared.width)])
+        result = (self._by_warps if shared.by_warps else self._by_memory)(own, combine, memory)
+        return result if shared.width == 1 else broadcast(result, shared.width)
+
+    def _by_warps(self, own: ir.Value, combine: Combination, memory: SharedScalars) -> ir.Value:
+        """What the shares of a row's threads are combined to: first those of each warp."""
+        threads = self.shared.threads
+        own = over_threads(own, min(threads, WARP_THREADS), combine)
+        if threads <= WARP_THREADS:
+            return own
+        warp = thread_id() // WARP_THREADS
+        when((thread_id() % WARP_THREADS).equals(0), lambda: memory.store(own, [warp]))
+        barrier()
+        first = warp - self._thread // WARP_THREADS
+        return reduce(combine, [memory.load([first + i]) for i in range(threads // WARP_THREADS)])
+
+    def _by_memory(self, own: ir.Value, combine: Combination, memory: SharedScalars) -> ir.Value:
+        """The same where warps have other numbers of threads."""
         memory.store(own, [thread_id()])
         barrier()
-        remaining = shared.threads
+        remaining = self.shared.threads
         while remaining > 1:
             remaining //= 2
             distance = remaining
@@ -143,8 +164,7 @@ class PlacedRow:
 
             when(self._thread.less_than(distance), halve)
             barrier()
-        result = memory.load([thread_id() - self._thread])
-        return result if shared.width == 1 else broadcast(result, shared.width)
+        return memory.load([thread_id() - self._thread])
 
 
 def row_memory(reductions: int, element: ir.Type) -> list[SharedScalars]:

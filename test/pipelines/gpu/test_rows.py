@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
 from orders import merged, rotated, windows
+from ptx_interpreter import Kernel
 from softmax_program import program
 from torch import nn
 from wide import wide, wide_combinations
@@ -81,6 +86,25 @@ def test_rows_are_those_of_their_definition(shape: tuple[int, ...], gpu_target: 
     for result, parameters in ((plain, (one, zero)), (affine, (scale, shift))):
         expected, bound = layer_norm_bound(x, *parameters)
         assert (np.abs(result - expected) <= bound).all()
+
+
+@pytest.mark.parametrize("length", [2052, *wide([384, 20])])
+def test_warps_combine_the_shares_of_their_threads(length: int, tmp_path: Path) -> None:
+    """On NVIDIA's GPUs: several warps of a row, one, and a part of one."""
+    x = np.random.default_rng(0).uniform(95, 105, (3, length)).astype(np.float32)
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    imported = iree.winograd.import_torch(Rows(length).eval(), torch.from_numpy(x))
+    compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    # Results lie in one buffer.
+    results = np.zeros((2, ceil_div(x.nbytes, 64) * 16), np.float32)
+    workgroups = [(number, 0, 0) for number in range(ceil_div(len(x), SharedRows(length).rows))]
+    for name in ("softmax", "layer_norm"):
+        Kernel.parsed(text, f"winograd_{name}_1x{length}").run([x, results], iter(workgroups))
+    softmax, normal = (each[: x.size].reshape(x.shape) for each in results)
+    np.testing.assert_allclose(softmax, exact_softmax(x), rtol=softmax_bound(length))
+    expected, bound = layer_norm_bound(x, *np.array([[1.0], [0.0]], np.float32))
+    assert (np.abs(normal - expected) <= bound).all()
 
 
 @pytest.mark.parametrize(
