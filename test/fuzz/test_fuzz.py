@@ -203,7 +203,7 @@ def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Chec
 @pytest.mark.parametrize("number", range(6))
 def test_more_layers_between_convolutions_on_a_gpu(number: int, only_open: bool, checker: Checker) -> None:
     """One program each, the last one of a round: the first ones of all rounds are nearly the same."""
-    drawn: list[tuple[Program, Configuration]] = []
+    drawn: list[Program] = []
 
     @hypothesis_seed(number)
     @settings(
@@ -217,10 +217,11 @@ def test_more_layers_between_convolutions_on_a_gpu(number: int, only_open: bool,
     def draw(data: st.DataObject) -> None:
         program = Program((data.draw(functions(only_open=only_open, kinds=BETWEEN, repeats=False)),))
         assume(convolutions(program))
-        drawn.append((program, data.draw(configurations(["vulkan"], ["f32"]))))
+        drawn.append(program)
 
     draw()
-    finding = checker.check(*drawn[-1], with_stock=False).finding
+    # With any other schedule Mesa's compiler may take minutes for one kernel.
+    finding = checker.check(drawn[-1], replace(PREDICTED, target="vulkan"), with_stock=False).finding
     assert finding is None or finding.kind in STOCK_KINDS
 
 
