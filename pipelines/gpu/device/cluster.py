@@ -42,10 +42,18 @@ class ClusterScalars:
     def load(self, workgroup: IndexLike, indices: Sequence[IndexLike]) -> ir.Value:
         """An element of the workgroup of that number in the cluster."""
         type_ = ir.MemRefType(self.own.memref.type)
+        return llvm.LoadOp(type_.element_type, self._address(workgroup, indices)).result
+
+    def store(self, value: ir.Value, workgroup: IndexLike, indices: Sequence[IndexLike]) -> None:
+        """Writes an element of the workgroup of that number in the cluster."""
+        llvm.StoreOp(value, self._address(workgroup, indices))
+
+    def _address(self, workgroup: IndexLike, indices: Sequence[IndexLike]) -> ir.Value:
+        type_ = ir.MemRefType(self.own.memref.type)
         place = Index(0)
         for index, extent in zip(indices, type_.shape, strict=True):
             place = place * extent + index
         first = Index(memref.extract_aligned_pointer_as_index(self.own.memref))
         address = pointer(first + place * element_bytes(str(type_.element_type)), SHARED)
         number = arith.index_cast(ir.IntegerType.get_signless(32), Index.of(workgroup).value)
-        return llvm.LoadOp(type_.element_type, nvvm.mapa(pointer_type(CLUSTER), address, number)).result
+        return nvvm.mapa(pointer_type(CLUSTER), address, number)

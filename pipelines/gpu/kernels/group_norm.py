@@ -25,10 +25,9 @@ from iree.winograd.pipelines.gpu.device.memory import (
     thread_id,
 )
 from iree.winograd.pipelines.gpu.schedules.group_norm import GroupNormSchedule
-from iree.winograd.pipelines.problems.tensor_operations import NormalizedOperands
 
-from .elementwise import ElementwiseKernel
-from .statistics import zeros
+from .normalized import NormalizedElementwise
+from .statistics import tree_sum, zeros
 
 _RUNNING_SUMS = 2
 """Of a thread, whose additions don't wait for each other."""
@@ -47,8 +46,7 @@ class GroupNormKernel:
 
     schedule: GroupNormSchedule
     finish: ElementFunction
-    elementwise: ElementwiseKernel
-    roles: NormalizedOperands
+    normalized: NormalizedElementwise
     row: int
     """Elements from one pixel of the image to the next where it is read, as in a tensor of more channels."""
 
@@ -93,7 +91,7 @@ class GroupNormKernel:
         factors = arith.mulf(inverses, scales)
         addends = arith.addf(arith.mulf(arith.negf(means), factors), shifts)
         for number, (place, exists) in enumerate(zip(places, exist, strict=True)):
-            result = self._computed(held.value(number), factors, addends, others, place)
+            result = self.normalized.computed(held.value(number), factors, addends, others, place)
             output.store(result, place, exists)
         if schedule.cluster > 1:
             cluster.wait()
@@ -112,22 +110,6 @@ class GroupNormKernel:
         if schedule.rows * schedule.cluster > schedule.extents.rows:
             exists = exists & row.less_than(schedule.extents.rows)
         return row, exists
-
-    def _computed(
-        self,
-        value: ir.Value,
-        factors: ir.Value,
-        addends: ir.Value,
-        others: Sequence[GlobalBuffer],
-        place: Index,
-    ) -> ir.Value:
-        known = dict(zip(self.roles.all, (value, factors, addends), strict=True))
-        left = iter(others)
-        elements = [
-            known[number] if number in known else self.elementwise.loaded(operand, next(left), place)
-            for number, operand in enumerate(self.elementwise.operands)
-        ]
-        return self.elementwise.computed(elements)
 
 
 @dataclass(frozen=True)
@@ -244,7 +226,7 @@ class _GroupMoments:
 
         def finish() -> None:
             parts = [self.slices.load([thread_id(), Index(i)]) for i in range(slices)]
-            store(thread_id(), _tree_sum(parts))
+            store(thread_id(), tree_sum(parts))
 
         when(thread_id().less_than(schedule.groups), finish)
         if synchronizes:
@@ -283,13 +265,13 @@ class _GroupMoments:
             arith.mulf(each, constant_like(each, number / count))
             for each, number in zip(means, counts, strict=True)
         ]
-        mean = _tree_sum(shares)
+        mean = tree_sum(shares)
         differences = [arith.subf(each, mean) for each in means]
         between = [
             arith.mulf(arith.mulf(each, each), constant_like(each, number))
             for each, number in zip(differences, counts, strict=True)
         ]
-        self._store_found(group, mean, _tree_sum([*deviations, *between]), finish)
+        self._store_found(group, mean, tree_sum([*deviations, *between]), finish)
 
     def _store_found(
         self, group: Index, mean: ir.Value, deviations: ir.Value, finish: ElementFunction
@@ -325,7 +307,7 @@ class _RunningSums:
 
     @property
     def total(self) -> ir.Value:
-        return _tree_sum(self.sums)
+        return tree_sum(self.sums)
 
 
 @dataclass(frozen=True)
@@ -355,12 +337,3 @@ class _HeldQuads:
         if self.memory is None or number >= self.shared:
             return self.values[number]
         return self.memory.load([number, thread_id()])
-
-
-def _tree_sum(values: Sequence[ir.Value]) -> ir.Value:
-    """Sums of pairs, and of these, which don't wait for each other."""
-    sums = list(values)
-    while len(sums) > 1:
-        pairs = [arith.addf(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
-        sums = pairs + sums[2 * len(pairs) :]
-    return sums[0]

@@ -43,6 +43,15 @@ def zeros(lanes: int, element: ir.Type) -> ir.Value:
     return arith.constant(element, 0.0) if lanes == 1 else splat(0.0, lanes, element)
 
 
+def tree_sum(values: Sequence[ir.Value]) -> ir.Value:
+    """Sums of pairs, and of these, which don't wait for each other."""
+    sums = list(values)
+    while len(sums) > 1:
+        pairs = [arith.addf(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
+        sums = pairs + sums[2 * len(pairs) :]
+    return sums[0]
+
+
 def _sum_of(elements: Sequence[ir.Value]) -> State:
     return [reduce(arith.addf, elements)]
 

@@ -60,6 +60,16 @@ class GroupNormSchedule:
     along: int
 
     @property
+    def width(self) -> int:
+        """Elements that a thread reads at a time."""
+        return QUAD
+
+    @property
+    def resident(self) -> int | None:
+        """Threads that a multiprocessor should have registers for: no more than one workgroup's."""
+        return None
+
+    @property
     def columns(self) -> int:
         """Elements of a row."""
         return self.groups * self.extents.inner

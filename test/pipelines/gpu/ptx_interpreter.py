@@ -511,10 +511,14 @@ class _Warp:
         sources = [part for part in re.split(r"[{},\s]+", each.operands[1]) if part]
         address = self.address(each.operands[0])
         assert (address[active] % (size * len(sources)) == 0).all()
-        memory, place = self.memory(each.opcode[1], address, active)
-        for i, source in enumerate(sources):
-            bytes_ = np.ascontiguousarray(self.value(source, type_)).view(np.uint8).reshape(LANES, size)
-            memory[place[active][:, None] + (i * size + np.arange(size))] = bytes_[active]
+        # Lanes may write to the workgroups of a cluster, one each.
+        owners = address // _CLUSTER_STEP if each.opcode[1] == "shared" else np.zeros(LANES, np.int64)
+        for owner in np.unique(owners[active]):
+            writing = active & (owners == owner)
+            memory, place = self.memory(each.opcode[1], address, writing)
+            for i, source in enumerate(sources):
+                bytes_ = np.ascontiguousarray(self.value(source, type_)).view(np.uint8).reshape(LANES, size)
+                memory[place[writing][:, None] + (i * size + np.arange(size))] = bytes_[writing]
 
     def do_cp(self, each: Instruction, active: Array) -> None:
         if each.opcode[2] == "mbarrier":

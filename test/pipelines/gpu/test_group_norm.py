@@ -25,7 +25,16 @@ from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu import group_norm_lowering
 from iree.winograd.pipelines.gpu.schedules import group_norm
-from iree.winograd.pipelines.gpu.schedules.group_norm import group_norm_schedule, seconds_of_parts
+from iree.winograd.pipelines.gpu.schedules.group_norm import (
+    GroupNormSchedule,
+    group_norm_schedule,
+    seconds_of_parts,
+)
+from iree.winograd.pipelines.gpu.schedules.warp_group_norm import (
+    MOST_HELD,
+    WarpGroupNormSchedule,
+    warp_group_norm_schedules,
+)
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import AMPERE
@@ -169,14 +178,56 @@ def test_workgroups_of_a_cluster_share_groups(
     monkeypatch.setattr(group_norm, "MOST_THREADS", 64)
     monkeypatch.setattr(group_norm, "MOST_HELD", held[0])
     monkeypatch.setattr(group_norm, "MOST_SHARED", held[1])
+    monkeypatch.setattr(group_norm_lowering, "warp_group_norm_schedules", lambda *_: ())
     text, name = compiled_text(image, type_, tmp_path)
+    itemsize = torch.empty((), dtype=type_).itemsize
+    schedule = group_norm_schedule(image.extents, CLUSTERS, itemsize, itemsize)
+    assert schedule is not None and schedule.cluster > 1
+    assert (schedule.shared > 0) == (held[1] > 0)
+    expect_normalized(image, type_, text, name, schedule)
+
+
+@pytest.mark.parametrize(
+    ("image", "type_", "forced"),
+    [
+        (Image(1, 40, 4, (16, 32)), torch.float16, (2, 2, 2, 160)),
+        *wide_combinations(
+            [
+                (Image(1, 80, 4, (16, 16)), torch.float32, (4, 1, 1, 160)),
+                (Image(2, 80, 2, (16, 16)), torch.bfloat16, (8, 1, 4, 160)),
+                # 40 warps have parts of each group.
+                (Image(1, 32, 2, (32, 40)), torch.float32, (4, 1, 8, 160)),
+            ]
+        ),
+    ],
+)
+def test_warps_of_a_cluster_share_groups(
+    image: Image,
+    type_: torch.dtype,
+    forced: tuple[int, int, int, int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of an image with a large mean."""
+    schedule = WarpGroupNormSchedule(image.extents, *forced)
+    monkeypatch.setattr(group_norm_lowering, "group_norm_schedule", lambda *_: None)
+    monkeypatch.setattr(group_norm_lowering, "warp_group_norm_schedules", lambda *_: [schedule])
+    expect_normalized(image, type_, *compiled_text(image, type_, tmp_path), schedule)
+
+
+def expect_normalized(
+    image: Image,
+    type_: torch.dtype,
+    text: str,
+    name: str,
+    schedule: GroupNormSchedule | WarpGroupNormSchedule,
+) -> None:
+    """That the kernel of that name computes group normalization and SiLU of an image."""
     kernel = Kernel.parsed(text, name)
     torch.manual_seed(0)
     x = (torch.randn(image.batch, *image.size, image.channels) + 20).to(type_)
     weight, bias = torch.randn(2, image.channels).numpy()
-    schedule = group_norm_schedule(image.extents, CLUSTERS, x.itemsize, x.itemsize)
-    assert schedule is not None and 1 < schedule.cluster == kernel.cluster
-    assert (schedule.shared > 0) == (held[1] > 0)
+    assert schedule.cluster == kernel.cluster
     across, blocks, outer = schedule.grid
     grid = ((i, block, n) for n, block, i in product(range(outer), range(blocks), range(across)))
     # Image and result lie in one buffer of the program, behind other tensors.
@@ -250,6 +301,21 @@ def test_each_row_is_that_of_one_thread_and_registers_hold_it(
     assert [row for row in sorted(rows) if row < extents.rows] == list(range(extents.rows))
     assert schedule.held - schedule.shared <= group_norm.MOST_HELD
     assert schedule.shared == 0 or schedule.shared_bytes <= target.shared_memory_bytes
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_warps_have_whole_rows_of_groups(shape: tuple[int, int, int, int]) -> None:
+    extents = SummedExtents(*shape)
+    found = list(warp_group_norm_schedules(extents, CLUSTERS, 2, 2))
+    is_large = shape in {(2, 4096, 32, 30)}
+    assert bool(found) == (shape[1] % 32 == 0 and shape[3] % 2 == 0 and not is_large)
+    for each in found:
+        assert each.groups * each.held * each.along * each.cluster * (extents.kept // each.groups) == (
+            extents.rows * extents.kept
+        )
+        assert each.group_threads == each.across * each.along and each.group_threads % 32 == 0
+        assert each.held * each.width <= MOST_HELD
+        assert each.threads <= each.resident <= 1024
 
 
 def test_large_images_are_summed_in_parts() -> None:
