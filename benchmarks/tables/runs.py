@@ -229,6 +229,12 @@ RUNS: Mapping[str, Run] = {
         "Emerald Rapids server, 16 virtual processors",
         "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
     ),
+    "half-avx512.json": Run(
+        "2026-11-29",
+        "Emerald Rapids without bf16 and AMX, beside other work",
+        "half_precision --tools ours ours-f32 --clock processor --rounds 21 --burst 0.1 "
+        "--network efficientnet_b0 mobilenetv2 resnet18",
+    ),
     "half-zen4-path.json": Run(
         "2026-11-29",
         "Emerald Rapids server without its matrix units, beside other work",
