@@ -7,15 +7,17 @@
 
 Each layer is a chain of four, so that all but the ends find images channels last, and in caches as in a
 network. Programs are compiled by `--jobs` processes. Durations are those of kernels by CUPTI, the median of
-`--rounds` calls, ours and cuDNN's (channels last, its benchmark on) in one process. What changes the layout
-of the first image and of the last one isn't counted. Errors are relative to float64 in the 2-norm.
+`--rounds` calls, ours and cuDNN's (channels last, its benchmark on) in one process; of pointwise layers
+cuBLAS's where it is faster, and both in TF32 for f32. What changes the layout of the first image and of the
+last one isn't counted. Errors are relative to float64 in the 2-norm.
 
 With `--networks` the layers are the distinct pointwise, depthwise and grouped ones of networks, but for those
 of images of one pixel, which are parts of squeeze-and-excitation. Those that aren't of stride one are alone
 instead of in a chain. The limit of a layer is the larger of the time in which its image, filters and result
 are moved, each number once, at the speed of copies of 1 GiB, and of that of its operations: on matrix units,
-in f32 three products of f16 for each, or by multiply-adds of f32 if it is depthwise. In a chain images of
-less than 50 MB come out of the GPU's cache, faster than that.
+in f32 three products of f16 for each, or by multiply-adds of f32 if it is depthwise, at the rate of cuBLAS's
+largest products. Taps in the padding are none. In a chain images of less than 50 MB come out of the GPU's
+cache, faster than that. With `--least-limit` only layers of such a limit in microseconds are measured.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ import torch
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import rounding_error
 from torch import nn
+from torch.nn import functional
 
 from benchmarks.convolutions import DIFFUSION
 from benchmarks.gpu_kernel_times import Peaks, kernel_times
@@ -92,11 +95,19 @@ class Layer:
         """Microseconds that the layer takes at least, by memory or by what multiplies."""
         pixels = self.batch * ceil_div(self.size, self.stride) ** 2
         read = pixels if self.kernel == 1 else self.batch * self.size**2
-        filters = self.kernel**2 * self.channels // self.groups * self.outputs
+        weights = self.channels // self.groups * self.outputs
+        filters = self.kernel**2 * weights
         moved = read * self.channels + filters + pixels * self.outputs
         on_matrix_units = peaks.matrix_operations / (3 if type_ == "f32" else 1)
         rate = peaks.f32_operations if self.is_depthwise else max(on_matrix_units, peaks.f32_operations)
-        return max(moved * TYPES[type_].itemsize / peaks.bytes, 2 * pixels * filters / rate)
+        operations = 2 * self.batch * self._taps_inside**2 * weights
+        return max(moved * TYPES[type_].itemsize / peaks.bytes, operations / rate)
+
+    @property
+    def _taps_inside(self) -> int:
+        """Of all outputs of a row or a column, those that multiply a pixel."""
+        first = range(-(self.kernel // 2), self.size - self.kernel // 2, self.stride)
+        return sum(0 <= each + tap < self.size for each in first for tap in range(self.kernel))
 
     def image(self) -> torch.Tensor:
         return torch.randn(self.batch, self.channels, self.size, self.size)
@@ -214,8 +225,20 @@ def microseconds(call: Callable[[], object], rounds: int) -> float:
     return sum(each.total for each in times if not any(part in each.name for part in _LAYOUT))
 
 
+def _products(chain: nn.Module, image: torch.Tensor) -> torch.Tensor:
+    """A chain of pointwise layers of an image channels last, as products of matrices."""
+    pixels = image.permute(0, 2, 3, 1)
+    for each in chain.children():
+        assert isinstance(each, nn.Conv2d)
+        pixels = functional.linear(pixels, each.weight.flatten(1), each.bias)
+    return pixels
+
+
 def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_alone: bool) -> Row:
-    """Both tools, one after the other, or ours alone."""
+    """Both tools, one after the other, or ours alone.
+
+    Torch's is the better of cuDNN's convolution and, of a pointwise layer, cuBLAS's product.
+    """
     layer, number = program.layer, TYPES[type_]
     model, image = layer.chain().to(number).cuda(), layer.image().to(number).cuda()
     exact = layer.chain().to(number).double().cuda()(image.double())
@@ -226,10 +249,14 @@ def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_al
     def error(result: torch.Tensor) -> float:
         return float((result.double() - exact).norm() / exact.norm())
 
+    calls: list[Callable[[], object]] = [] if ours_alone else [lambda: theirs(last)]
+    if layer.kernel == layer.stride == layer.groups == 1 and calls:
+        calls.append(lambda: _products(theirs, last))
+    torchs = [microseconds(call, rounds) / layer.length for call in calls]
     return Row(
         type_,
         microseconds(lambda: ours(image), rounds) / layer.length,
-        None if ours_alone else microseconds(lambda: theirs(last), rounds) / layer.length,
+        min(torchs, default=None),
         error(ours(image)),
         error(theirs(last)),
         1e6 * program.predicted,
@@ -246,26 +273,29 @@ def main() -> None:
     parser.add_argument("--type", choices=sorted(TYPES), default="f16")
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=[], metavar="NETWORK")
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 32], help="of layers of networks")
-    parser.add_argument("--ours-alone", action="store_true", help="without cuDNN's times")
+    parser.add_argument("--ours-alone", action="store_true", help="without torch's times")
+    parser.add_argument("--least-limit", type=float, default=0.0, metavar="MICROSECONDS")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results = ResultsFile(options.output, "layers")
-    torch.backends.cudnn.benchmark = not options.ours_alone
+    torch.backends.cudnn.benchmark = torch.backends.cuda.matmul.allow_tf32 = not options.ours_alone
+    # This process doesn't use the GPU before those that compile have begun.
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        peaks = pool.apply(Peaks.measured, (options.rounds,))
+    print(peaks, flush=True)
     layers = [
         layer
         for batch in options.batches
         for name in options.networks
         for layer in layers_of(NETWORKS[name], batch)
+        if layer.limit_us(options.type, peaks) >= options.least_limit
     ]
     with tempfile.TemporaryDirectory() as folder:
         tasks = [(layer, options.type, Path(folder)) for layer in dict.fromkeys(layers) or LAYERS]
-        # Processes begin before this one uses the GPU.
         with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
             programs = pool.map(compiled, tasks, chunksize=1)
-        peaks = Peaks.measured(options.rounds)
-        print(peaks, flush=True)
         with torch.no_grad():
             for program in programs:
                 row = measured(program, options.type, peaks, options.rounds, ours_alone=options.ours_alone)

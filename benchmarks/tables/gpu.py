@@ -259,7 +259,9 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
     told = [
         (
             name,
-            *(number(rows[name][fact], ".1f") for fact in ("ours_us", "limit_us")),
+            number(rows[name]["ours_us"], ".1f"),
+            "" if rows[name].get("torch_us") is None else number(rows[name]["torch_us"], ".1f"),
+            number(rows[name]["limit_us"], ".1f"),
             number(shares[name], ".2f"),
             number(rows[name]["predicted_us"], ".1f"),
             *(number(rows[name][fact], ".1e") for fact in ("ours_error", "predicted_error")),
@@ -273,13 +275,20 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
         f"The geometric mean of {len(rows)} shares is {mean(shares.values()):.2f}, of the {len(found)} whose "
         f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
     )
+    below = [rows[name] for name in large if shares[name] < _AIM and rows[name].get("torch_us") is not None]
+    if below:
+        slower = sum(row["torch_us"] >= row["ours_us"] for row in below)
+        summary += (
+            f" Of the other {len(below)} that torch was timed with, too, {slower} take it no less time."
+        )
     predictions = (
         "Predicted times over those measured, in the geometric mean, least and most:",
         f"{_spread(rows[name]['predicted_us'] / rows[name]['ours_us'] for name in large)} of these, "
         f"{_spread(row['predicted_us'] / row['ours_us'] for row in rows.values())} of all layers.",
     )
     each = table(
-        ("layer", "us", "limit", "share", "predicted", "error", "error predicted", "computed by"), told
+        ("layer", "us", "torch", "limit", "share", "predicted", "error", "error predicted", "computed by"),
+        told,
     )
     return [*table(heads, summed), "", summary, *predictions, "", *each]
 

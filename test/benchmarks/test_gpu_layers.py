@@ -22,7 +22,11 @@ def test_the_limit_is_that_of_memory_or_of_what_multiplies() -> None:
     assert Layer(32, 14, 4096, 4096, 1).limit_us("f16", PEAKS) == pytest.approx(operations / 3e9)
     assert Layer(32, 14, 4096, 4096, 1).limit_us("f32", PEAKS) == pytest.approx(operations / 1e9)
     depthwise = Layer(32, 14, 512, 512, 31, groups=512)
-    assert depthwise.limit_us("f16", PEAKS) == pytest.approx(2 * 31 * 31 * 32 * 14 * 14 * 512 / 1e8)
+    # All outputs multiply all pixels.
+    assert depthwise.limit_us("f16", PEAKS) == pytest.approx(2 * 14**4 * 32 * 512 / 1e8)
+    narrow = Layer(32, 14, 512, 512, 3, 2, groups=512)
+    inside = (2 + 6 * 3) ** 2
+    assert narrow.limit_us("f16", Peaks(1e9, 1, 1)) == pytest.approx(2 * inside * 32 * 512)
 
 
 def test_a_pointwise_layer_reads_only_pixels_that_it_multiplies() -> None:
@@ -64,7 +68,7 @@ def test_chains_keep_images_but_for_strides(layer: Layer) -> None:
 
 def test_layers_beyond_small_ones_are_told_with_the_worst_first() -> None:
     row = {"type": "f16", "ours_us": 10.0, "predicted_us": 9.0, "schedules": "gemm"}
-    row |= {"ours_error": 1e-4, "predicted_error": 1e-4}
+    row |= {"ours_error": 1e-4, "predicted_error": 1e-4, "torch_us": None}
     rows = {
         "32x56x56x24<->96 1x1 f16": {**row, "limit_us": 8.0},
         "32x56x56x24 3x3, depthwise f16": {**row, "limit_us": 6.0},
@@ -73,6 +77,9 @@ def test_layers_beyond_small_ones_are_told_with_the_worst_first() -> None:
     lines = layer_limits([{"layers": rows}])
     named = [name for line in lines for name in rows if f"| {name} |" in line]
     assert named == ["32x56x56x24 3x3, depthwise f16", "32x56x56x24<->96 1x1 f16"]
+    rows["32x56x56x24 3x3, depthwise f16"]["torch_us"] = 11.0
+    text = " ".join(layer_limits([{"layers": rows}]))
+    assert "Of the other 1 that torch was timed with, too, 1 take it no less time." in text
 
 
 def test_predictions_are_told_of_large_layers_and_of_all() -> None:
