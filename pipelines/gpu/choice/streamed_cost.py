@@ -13,6 +13,7 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .cost_model import launch_seconds
+from .streamed_warpgroups_cost import streamed_warpgroups_seconds
 
 BEGIN_SECONDS = {16: 1.4e-6, 32: 2.1e-6}
 """By the rows of a block, until code and filters begin to come: that of more rows is longer. Where other
@@ -50,6 +51,8 @@ def streamed_seconds(
     or those of matrix units, whichever are more, and what it computes besides. A lone warp waits for each of
     its products.
     """
+    if schedule.warpgroup_columns is not None:
+        return streamed_warpgroups_seconds(shape, schedule, machine)
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     packing = StreamedPacking(shape, schedule)

@@ -31,6 +31,12 @@ SUMMED_PRODUCTS, MOST_SUMMED = 64, 96
 SPARE_REGISTERS, SPARE_REGISTERS_OF_SCALED, SPARE_REGISTERS_OF_KEPT = 54, 50, 66
 """Of a thread, for what is neither of the image nor sums, as an epilogue's operands; where numbers are
 scaled; and where sums of all columns are kept."""
+SPARE_REGISTERS_OF_WARPGROUPS = 48
+"""The same where warpgroups multiply."""
+WARPGROUP_WARPS = (8, 4)
+LEAST_COLUMNS, MOST_COLUMNS, MOST_WARPGROUP_COLUMNS = 32, 96, 256
+"""That warpgroups multiply at once, and of all: an H200 took 81 us for 32 x 56 x 56 x 96 to 384 of f32, and
+80 by warps alone."""
 
 
 def streamed_schedules(
@@ -60,6 +66,50 @@ def streamed_schedules(
             if kernel_misfit(shape, target, schedule) is None and _has_registers(shape, schedule):
                 yield schedule
                 break
+    if target.has_warpgroup_products and shape.groups == 1 and not shape.unknown_sizes:
+        yield from _by_warpgroups(shape, target, machine)
+
+
+def _by_warpgroups(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[StreamedSchedule]:
+    """By products and warps the one that multiplies most columns at once of those of most workgroups."""
+    unit = MATRIX_ROWS if shape.exact_type is None else 2 * MATRIX_ROWS
+    columns = ceil_div(shape.group_outputs, unit) * unit
+    if columns > MOST_WARPGROUP_COLUMNS:
+        return
+    for products, warps in product((SPLIT_PRODUCTS, ROUNDED_PRODUCTS), WARPGROUP_WARPS):
+        for resident, together in product(RESIDENT_WORKGROUPS, _divisors(columns, unit)):
+            schedule = StreamedSchedule(
+                MATRIX_ROWS,
+                columns,
+                warps,
+                walking_workgroups=resident * machine.multiprocessors,
+                resident_workgroups=resident,
+                warpgroup_columns=together,
+                products=products,
+                summed_block=_summed_block(shape, 1) if products == SPLIT_PRODUCTS else None,
+            )
+            schedule = multiplying_as_is(schedule, shape)
+            if kernel_misfit(shape, target, schedule) is None and _has_registers_together(shape, schedule):
+                yield schedule
+                break
+
+
+def _divisors(columns: int, unit: int) -> list[int]:
+    """Columns that are multiplied at once, most first, as multiples of a unit."""
+    most = min(columns, MOST_COLUMNS) // unit * unit
+    return [each for each in range(most, LEAST_COLUMNS - 1, -unit) if columns % each == 0]
+
+
+def _has_registers_together(shape: ConvolutionShape, schedule: StreamedSchedule) -> bool:
+    """The same as `_has_registers` where warpgroups multiply."""
+    assert schedule.warpgroup_columns is not None
+    steps = schedule.steps(shape)
+    held = steps * (8 if schedule.scales_operands else 4)
+    fragments = steps * 4 * schedule.parts
+    sums = schedule.warpgroup_columns // 2 * (schedule.parts + (schedule.summed_block is not None))
+    return held + fragments + sums + SPARE_REGISTERS_OF_WARPGROUPS <= registers_of(schedule.resident_threads)
 
 
 def _is_narrow(shape: ConvolutionShape) -> bool:

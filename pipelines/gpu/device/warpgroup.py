@@ -158,6 +158,13 @@ class Operand:
 
 
 @dataclass(frozen=True)
+class HeldRows:
+    """64 rows of 16 numbers as threads hold them: four pairs of a thread's, as `held_pair` gives them."""
+
+    pairs: Sequence[ir.Value]
+
+
+@dataclass(frozen=True)
 class Barrier:
     """Completes a phase when enough threads have arrived and the bytes that these expect are there."""
 
@@ -257,11 +264,13 @@ class WarpgroupSums:
         """The same sums later on."""
         return WarpgroupSums(value, self.columns)
 
-    def add(self, rows: Operand, columns: Operand, *, begins: bool = False) -> WarpgroupSums:
+    def add(self, rows: Operand | HeldRows, columns: Operand, *, begins: bool = False) -> WarpgroupSums:
         """Starts to add the product of 64 x 16 and 16 x `columns` numbers.
 
         One that `begins` sums has no need of what was there.
         """
+        if isinstance(rows, HeldRows):
+            return self.add_held(rows.pairs, columns, transposed=False, begins=begins)
         half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
             for text in (
@@ -288,20 +297,22 @@ class WarpgroupSums:
         )
         return self.at(product.results[0])
 
-    def add_held(self, rows: Sequence[ir.Value], columns: Operand) -> WarpgroupSums:
+    def add_held(
+        self, rows: Sequence[ir.Value], columns: Operand, *, transposed: bool = True, begins: bool = False
+    ) -> WarpgroupSums:
         """Starts to add the product of 64 x 16 numbers that threads hold and 16 x `columns` in shared memory.
 
         `rows` are four pairs of numbers as `held_pair` gives them: neighbours of a thread's two rows, and
-        those eight along the reduction dimension. `columns` is a transposed operand.
+        those eight along the reduction dimension. `columns` is an operand, maybe a transposed one.
         """
         count = WARPGROUP_ROWS * self.columns // WARPGROUP_THREADS
         sums = ", ".join(f"${i}" for i in range(count))
         held = ", ".join(f"${2 * count + i}" for i in range(_HELD_PAIRS))
         number = columns.factors.name
         product = (
-            f"{{ .reg .pred p; setp.ne.b32 p, 1, 0; wgmma.mma_async.sync.aligned"
+            f"{{ .reg .pred p; setp.ne.b32 p, {int(not begins)}, 0; wgmma.mma_async.sync.aligned"
             f".m{WARPGROUP_ROWS}n{self.columns}k{REDUCTION}.{MATRIX_SUMS.name}.{number}.{number} "
-            f"{{{sums}}}, {{{held}}}, ${2 * count + _HELD_PAIRS}, p, 1, 1, 1; }}"
+            f"{{{sums}}}, {{{held}}}, ${2 * count + _HELD_PAIRS}, p, 1, 1, {int(transposed)}; }}"
         )
         constraints = ["=f"] * count + [str(i) for i in range(count)] + ["r"] * _HELD_PAIRS + ["l"]
         before = [llvm.extractvalue(MATRIX_SUMS.type, self.value, [i]) for i in range(count)]

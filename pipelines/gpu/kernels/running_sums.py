@@ -16,6 +16,7 @@ from iree.winograd.pipelines.gpu.device.memory import zero_scalar
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
+    HeldRows,
     Operand,
     WarpgroupSums,
     begin_products,
@@ -31,7 +32,7 @@ from iree.winograd.pipelines.gpu.schedules.matrix import MatrixSchedule
 class Step:
     """Rows and columns that are multiplied at once: high parts and, of split numbers, low ones."""
 
-    rows: Sequence[Operand]
+    rows: Sequence[Operand | HeldRows]
     columns: Sequence[Operand]
 
 
@@ -51,9 +52,9 @@ class RunningSums:
     """Whether more large products are added to those of the last block."""
 
     @staticmethod
-    def none(schedule: MatrixSchedule) -> RunningSums:
-        """Those of a block of which nothing is multiplied yet."""
-        unset = WarpgroupSums.unset(schedule.block_columns)
+    def none(schedule: MatrixSchedule, columns: int | None = None) -> RunningSums:
+        """Those of so many columns, or of a block of them, of which nothing is multiplied yet."""
+        unset = WarpgroupSums.unset(schedule.block_columns if columns is None else columns)
         small = unset if schedule.parts == 2 else None
         return RunningSums(unset, small, schedule.summed_block is not None, are_set=False)
 
@@ -64,7 +65,8 @@ class RunningSums:
         small = WarpgroupSums.of(others[0]) if others else None
         if schedule.summed_block is None:
             return RunningSums(WarpgroupSums.of(large), small, in_blocks=False)
-        return RunningSums(WarpgroupSums.unset(schedule.block_columns), small, in_blocks=True, rounded=large)
+        unset = WarpgroupSums.unset(len(large) * WARPGROUP_THREADS // WARPGROUP_ROWS)
+        return RunningSums(unset, small, in_blocks=True, rounded=large)
 
     @staticmethod
     def zero(schedule: MatrixSchedule) -> RunningSums:

@@ -8,9 +8,14 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .matrix import STAGE_ROW_BYTES, MatrixSchedule
+
+WARPGROUP_WARPS = WARPGROUP_THREADS // WARP_THREADS
+MOST_TOGETHER = 256
+"""Columns that a warpgroup multiplies at once."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +26,12 @@ class StreamedSchedule(MatrixSchedule):
     them, lie in shared memory. Of the image a thread holds what it multiplies, and what the next block reads.
     With several `channel_blocks` it has one of these after the other, and sums of all columns.
     `walking_workgroups` walk over all blocks, of which a multiprocessor should have registers for
-    `resident_workgroups`.
+    `resident_workgroups`. With `warpgroup_columns` four warps multiply 16 rows each together, by so many
+    columns after the other.
 
-    Raises ValueError as `MatrixSchedule` does, for rows and columns that are no multiples of 16, and for
-    groups that don't divide warps.
+    Raises ValueError as `MatrixSchedule` does, for rows and columns that are no multiples of 16, for groups
+    that don't divide warps, and for warpgroups of other rows, of several groups or channel blocks, and of
+    parts of columns.
     """
 
     kind = "streamed"
@@ -34,6 +41,7 @@ class StreamedSchedule(MatrixSchedule):
     groups: int = 1
     channel_blocks: int = 1
     resident_workgroups: int = 1
+    warpgroup_columns: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,6 +50,13 @@ class StreamedSchedule(MatrixSchedule):
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {MATRIX_ROWS}")
         if self.warps % self.groups:
             raise ValueError(f"groups {self.groups} must divide warps {self.warps}")
+        if self.warpgroup_columns is not None:
+            has_rows = self.groups == 1 and self.block_rows == MATRIX_ROWS and self.channel_blocks == 1
+            is_whole = self.warps % WARPGROUP_WARPS == 0 and self.block_columns % self.warpgroup_columns == 0
+            if not (has_rows and is_whole) or self.warpgroup_columns % MATRIX_ROWS:
+                raise ValueError(f"warpgroups don't multiply by {self}")
+            if self.warpgroup_columns > MOST_TOGETHER:
+                raise ValueError(f"{self.warpgroup_columns} columns are more than {MOST_TOGETHER}")
 
     @property
     def threads(self) -> int:

@@ -660,7 +660,8 @@ class _Warp:
         targets, held = (re.findall(r"%\w+", operand) for operand in each.operands[:2])
         rows, columns, kept, *scales = each.operands[1:]
         is_held = rows.startswith("{")
-        assert scales == ["1", "1", *(["1"] if is_held else ["0", "0"])]
+        is_transposed = is_held and scales[-1] == "1"
+        assert scales == ["1", "1", *([str(int(is_transposed))] if is_held else ["0", "0"])]
         number = each.opcode[-1]
         count = 2 * len(targets)
         assert f"m64n{count}k16" in each.opcode and each.opcode[-3] == "f32"
@@ -684,7 +685,7 @@ class _Warp:
             else:
                 first = self.number % 4 * 16
                 a = self._matrix(descriptors[0], 16 + first, number)[first:]
-            if is_held:
+            if is_transposed:
                 # Neighbours along the reduction dimension lie 16 bytes apart.
                 assert not descriptors[-1].swizzled
                 start, leading, stride, _ = descriptors[-1]

@@ -34,6 +34,8 @@ from wide import wide
 
 SCHEDULE = StreamedSchedule(16, 32, warps=2, walking_workgroups=2)
 PLAIN = ScheduledProgram((5, 5), 16, 24, (1, 1), (1, 1), (1, 1), batch=3, schedule=SCHEDULE)
+TOGETHER = StreamedSchedule(16, 32, warps=4, walking_workgroups=2, warpgroup_columns=32)
+WIDE = replace(TOGETHER, block_columns=96, warpgroup_columns=48, warps=8, summed_block=64)
 TWO_GROUPS = replace(SCHEDULE, block_columns=16, warps=4, groups=2)
 GROUPED = replace(
     PLAIN,
@@ -78,8 +80,10 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         GROUPED,
         replace(PLAIN, channels=48, schedule=replace(SCHEDULE, channel_blocks=2, summed_block=32)),
         replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16),
+        replace(PLAIN, outputs=32, schedule=TOGETHER),
         *wide(
             [
+                replace(PLAIN, channels=80, outputs=96, schedule=WIDE),
                 replace(PLAIN, channels=20, schedule=replace(SCHEDULE, block_rows=32, block_columns=16)),
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, summed_block=32)),
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, channel_blocks=3, summed_block=16)),
@@ -94,7 +98,7 @@ def test_all_outputs_are_right(program: ScheduledProgram, tmp_path: Path) -> Non
     """Last blocks of rows, of channels, columns and groups are parts of ones; sizes are known or not."""
     schedule, shape = program.schedule, _shape_of(program)
     assert isinstance(schedule, StreamedSchedule)
-    (text,) = program.ptx("sm_80", tmp_path)
+    (text,) = program.ptx("sm_80" if schedule.warpgroup_columns is None else "sm_90a", tmp_path)
     kernel, packing = Kernel.by_stage(text)["direct"], StreamedPacking(shape, schedule)
     image, filters, bias = program.arguments()
     # Rows of other scales: large ones that some blocks of channels don't have.
