@@ -29,9 +29,11 @@ from iree.winograd.pipelines.gpu.image_arguments import transposed
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
+from iree.winograd.pipelines.gpu.kernels.depthwise_strip import DepthwiseStripKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
+from iree.winograd.pipelines.gpu.kernels.grouped_block import GroupedBlockKernel
 from iree.winograd.pipelines.gpu.kernels.half_tile_product import HalfTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
@@ -49,7 +51,9 @@ from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_columns, lowered_rows
 from iree.winograd.pipelines.gpu.schedules.columns import (
     DepthwiseBlockSchedule,
+    DepthwiseStripSchedule,
     GpuDepthwiseSchedule,
+    GroupedBlockSchedule,
     GroupedSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
@@ -266,6 +270,23 @@ def _depthwise_block(
     return ColumnsLowering(launcher, group, kernel)
 
 
+def _depthwise_strip(
+    launcher: Launcher, group: ConvolutionGroup, schedule: DepthwiseStripSchedule
+) -> ConvolutionLowering:
+    kernel = DepthwiseStripKernel(group.shape, schedule, takes_ptx=launcher.target.takes_ptx)
+    return ColumnsLowering(launcher, group, kernel)
+
+
+def _grouped_block(
+    launcher: Launcher, group: ConvolutionGroup, schedule: GroupedBlockSchedule
+) -> ConvolutionLowering:
+    target = launcher.target
+    kernel = GroupedBlockKernel(
+        group.shape, schedule, takes_ptx=target.takes_ptx, float_register=target.float_register
+    )
+    return ColumnsLowering(launcher, group, kernel)
+
+
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
     kernel = GroupedKernel(group.shape, schedule, fetches_filters=launcher.target.takes_ptx)
     return ColumnsLowering(launcher, group, kernel)
@@ -310,6 +331,8 @@ LOWERINGS: Mapping[
         FusedSchedule: _fused,
         GpuDepthwiseSchedule: _depthwise,
         DepthwiseBlockSchedule: _depthwise_block,
+        DepthwiseStripSchedule: _depthwise_strip,
+        GroupedBlockSchedule: _grouped_block,
         GroupedSchedule: _grouped,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,

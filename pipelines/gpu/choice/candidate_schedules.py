@@ -29,4 +29,4 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
     yield from gemv_schedules(shape, target, machine)
     yield from matrix_schedules(shape, target, machine)
     yield from fused_schedules(shape, target, machine)
-    yield from grouped_schedules(shape, target)
+    yield from grouped_schedules(shape, target, machine)

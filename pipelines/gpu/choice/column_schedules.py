@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
+from math import log, prod
 
+from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.passes.match.problem import OTHER_SIZES
+from iree.winograd.pipelines.emission.numbers.f32 import F32
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.columns import (
     RESIDENT_THREADS_AHEAD,
     DepthwiseBlockSchedule,
+    DepthwiseStripSchedule,
     GpuDepthwiseSchedule,
+    GroupedBlockSchedule,
     GroupedSchedule,
     elements_read,
     has_few_taps,
 )
-from iree.winograd.pipelines.gpu.schedules.fit import fits, kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.fit import fits, is_walkable, kernel_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .block_cost import block_threads, strip_threads
 from .cost_model import column_threads
-from .depthwise_block_cost import block_threads
 from .representative import representative
 
 _COLUMN_SIZES = [
@@ -50,20 +55,50 @@ _MAX_QUADS = {True: 32, False: 50}
 MAX_ROWS_AHEAD, MAX_ELEMENTS_AHEAD = 7, 9
 """Rows of taps, and what one reads of neighbouring outputs: all of it is straight code."""
 _FEW_ROWS = 3
+GROUPED_BLOCKS = (GroupedBlockSchedule(128, 2, 4, 384), GroupedBlockSchedule(128, 2, 2, 512))
+MAX_GROUPED_MULTIPLY_ADDS = 2500
+NARROW_BLOCKS = ((1, 7, 7), (2, 4, 4), (2, 2, 4))
+"""Channels, rows and columns."""
+MAX_NARROW_MULTIPLY_ADDS, MAX_PAIRED_CHANNELS, MIN_NARROW_THREADS = 2500, 16, 320
+_FEW_OF_MANY_TAPS = 25
+STRIPS = ((2, 4), (1, 4))
+"""Channels and columns, of which the first are taken that there are registers for."""
+STRIP_THREADS, STRIP_RESIDENT = 128, 384
+"""Of a workgroup, about, and of a multiprocessor."""
+MAX_STRIP_REGISTERS = 128
+"""Of a thread, for taps, sums and rows of the image."""
+MAX_STRIP_ROWS, MAX_STRIP_BYTES = 28, 20e6
+"""Of an image, and of all images: an H200 took 22 us for 32 x 28 x 28 x 240 and 8.4 for half the channels."""
+WORKGROUP_THREADS = 256
+"""About as many."""
+LEAST_LANES, MOST_LANES = 8, 64
+MIN_STRIP_THREADS = 100
+"""Of a multiprocessor."""
 GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 
 
 def depthwise_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
-) -> Iterator[GpuDepthwiseSchedule | DepthwiseBlockSchedule]:
+) -> Iterator[GpuDepthwiseSchedule | DepthwiseBlockSchedule | DepthwiseStripSchedule]:
     """Those of depthwise convolutions that keep the target's limits."""
     yield from _blocks(shape, target, machine)
+    yield from _narrow_blocks(shape, target, machine)
+    yield from _strips(shape, target, machine)
     yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
     yield from _ahead(shape, target, machine)
 
 
-def grouped_schedules(shape: ConvolutionShape, target: GpuTarget) -> Iterator[GroupedSchedule]:
+def grouped_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[GroupedSchedule | GroupedBlockSchedule]:
     """Those of grouped convolutions that fit the shape and the target."""
+    for schedule in GROUPED_BLOCKS if target.takes_ptx and not shape.unknown_sizes else ():
+        if kernel_misfit(shape, target, schedule) is not None:
+            continue
+        multiply_adds = QUAD * prod(shape.kernel_size) * shape.group_inputs * schedule.rows * schedule.columns
+        is_busy = block_threads(shape, schedule) >= MIN_NARROW_THREADS * machine.multiprocessors
+        if is_busy and multiply_adds <= MAX_GROUPED_MULTIPLY_ADDS:
+            yield schedule
     yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
 
 
@@ -89,6 +124,78 @@ def _blocks(
         is_busy = threads >= MIN_BLOCK_THREADS * machine.multiprocessors
         if is_short and is_busy and _kept_quads(shape, schedule) <= _MAX_QUADS[is_few]:
             yield schedule
+
+
+def _narrow_blocks(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[DepthwiseBlockSchedule]:
+    """Those of blocks of one or two channels, for many threads."""
+    if not target.takes_ptx or shape.unknown_sizes:
+        return
+    is_few = has_few_taps(shape.decomposition)
+    for channels, rows, columns in NARROW_BLOCKS:
+        lanes = _lanes(shape.output_channels, channels)
+        multiply_adds = channels * prod(shape.kernel_size) * rows * columns
+        if lanes is None or multiply_adds > MAX_NARROW_MULTIPLY_ADDS:
+            continue
+        if not (_pairs_pay(shape) if channels == 2 else not is_few):
+            continue
+        is_small = (
+            prod(shape.kernel_size) > _FEW_OF_MANY_TAPS and prod(shape.output_size) <= MIN_BLOCK_OUTPUTS
+        )
+        together, resident = (STRIP_THREADS, STRIP_RESIDENT) if is_small else (WORKGROUP_THREADS, 512)
+        threads = lanes * max(1, together // lanes)
+        schedule = DepthwiseBlockSchedule(threads, rows, columns, resident, channels, lanes)
+        is_busy = (
+            block_threads(representative(shape), schedule) >= MIN_NARROW_THREADS * machine.multiprocessors
+        )
+        if is_busy and kernel_misfit(shape, target, schedule) is None:
+            yield schedule
+
+
+def _pairs_pay(shape: ConvolutionShape) -> bool:
+    """Whether blocks of pairs of channels were faster than those of quads: of few channels, or of no whole
+    quads, and of many taps those of f32."""
+    if has_few_taps(shape.decomposition):
+        return shape.output_channels % QUAD != 0 or shape.output_channels <= MAX_PAIRED_CHANNELS
+    return _is_f32(shape)
+
+
+def _is_f32(shape: ConvolutionShape) -> bool:
+    return element_bytes(shape.element_types.input) == F32.bytes
+
+
+def _strips(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[DepthwiseStripSchedule]:
+    """Those of strips of many taps, where there are threads enough, registers for all taps, and images small
+    enough to lie in caches."""
+    if not target.takes_ptx or not is_walkable(shape):
+        return
+    if not _is_f32(shape) or shape.input_size[0] > MAX_STRIP_ROWS:
+        return
+    if shape.images * shape.image_bytes > MAX_STRIP_BYTES:
+        return
+    rows, across = shape.kernel_size
+    for channels, columns in STRIPS:
+        lanes = _lanes(shape.output_channels, channels)
+        kept = channels * (rows * across + rows * columns + 2 * (columns + across - 1))
+        if lanes is None or kept > MAX_STRIP_REGISTERS or has_few_taps(shape.decomposition):
+            continue
+        threads = lanes * max(1, STRIP_THREADS // lanes)
+        schedule = DepthwiseStripSchedule(threads, columns, STRIP_RESIDENT, channels, lanes)
+        is_busy = strip_threads(shape, schedule) >= MIN_STRIP_THREADS * machine.multiprocessors
+        if is_busy and kernel_misfit(shape, target, schedule) is None:
+            yield schedule
+            return
+
+
+def _lanes(outputs: int, channels: int) -> int | None:
+    """Threads that take neighbouring channels, so many each: those of whole lines, or about as many."""
+    if outputs % channels:
+        return None
+    divisors = (each for each in range(LEAST_LANES, MOST_LANES + 1) if outputs // channels % each == 0)
+    return min(divisors, key=lambda each: abs(log(each / WARP_THREADS)), default=None)
 
 
 def _kept_quads(shape: ConvolutionShape, schedule: DepthwiseBlockSchedule) -> int:

@@ -11,7 +11,9 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, Pro
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.columns import (
     DepthwiseBlockSchedule,
+    DepthwiseStripSchedule,
     GpuDepthwiseSchedule,
+    GroupedBlockSchedule,
     GroupedSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
@@ -37,8 +39,8 @@ from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .block_cost import block_seconds, strip_seconds
 from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
-from .depthwise_block_cost import depthwise_block_seconds
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
@@ -105,7 +107,9 @@ _SPLIT_SECONDS = _with_filters(_of_products(SplitPacking), split_filter_seconds)
 STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
     {
         GpuDepthwiseSchedule: columns_seconds,
-        DepthwiseBlockSchedule: depthwise_block_seconds,
+        DepthwiseBlockSchedule: block_seconds,
+        DepthwiseStripSchedule: strip_seconds,
+        GroupedBlockSchedule: block_seconds,
         GroupedSchedule: columns_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, llvm, vector
-from iree.winograd.pipelines.gpu.device.memory import QUAD
 
 _VECTOR_REGISTER = "v"
 """AMD's, of which an operand may take several."""
@@ -22,9 +21,10 @@ def keep_in_order() -> None:
 
 
 def computed_here(quads: Sequence[ir.Value], register: str) -> list[ir.Value]:
-    """The quads of floats, which the compiler computes before this place, each in `register`s of LLVM's name.
+    """Quads of floats, or parts of them, which the compiler computes before this place.
 
-    Otherwise it moves what computes them into branches that alone use them, and keeps all operands.
+    Each is in `register`s of LLVM's name. Otherwise it moves what computes them into branches that alone use
+    them, and keeps all operands.
     """
     return [_computed_here(quad, register) for quad in quads]
 
@@ -32,9 +32,14 @@ def computed_here(quads: Sequence[ir.Value], register: str) -> list[ir.Value]:
 def _computed_here(quad: ir.Value, register: str) -> ir.Value:
     if register == _VECTOR_REGISTER:
         return llvm.inline_asm(quad.type, [quad], "", f"={register},0", has_side_effects=True)
-    element = ir.VectorType(quad.type).element_type
-    scalars = [vector.extract(quad, [], [i]) for i in range(QUAD)]
-    struct = ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * QUAD)})>")
-    constraints = ",".join([*[f"={register}"] * QUAD, *map(str, range(QUAD))])
-    same = llvm.inline_asm(struct, scalars, "", constraints, has_side_effects=True)
-    return vector.from_elements(quad.type, [llvm.extractvalue(element, same, [i]) for i in range(QUAD)])
+    type_ = ir.VectorType(quad.type)
+    element, width = type_.element_type, type_.shape[0]
+    scalars = [vector.extract(quad, [], [i]) for i in range(width)]
+    constraints = ",".join([*[f"={register}"] * width, *map(str, range(width))])
+    if width == 1:
+        same = [llvm.inline_asm(element, scalars, "", constraints, has_side_effects=True)]
+    else:
+        struct = ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * width)})>")
+        of_all = llvm.inline_asm(struct, scalars, "", constraints, has_side_effects=True)
+        same = [llvm.extractvalue(element, of_all, [i]) for i in range(width)]
+    return vector.from_elements(quad.type, same)

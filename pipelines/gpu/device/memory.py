@@ -7,7 +7,7 @@ array is bound as one of quads where its rows are whole quads, and else as one o
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, llvm, memref, vector
@@ -124,6 +124,8 @@ class GlobalBuffer(Buffer):
     """Elements between neighbours along each dimension, those along the last one neighbours if by quads."""
     has_pixels_in_order: bool = True
     """Whether neighbours along all dimensions but the last lie equally far apart, as in a dense array."""
+    gathered: int = QUAD
+    """Elements that are loaded and stored at once of an array of scalars."""
 
     def stride(self, dimension: int) -> IndexLike:
         return super().stride(dimension) if self.strides is None else self.strides[dimension]
@@ -137,7 +139,7 @@ class GlobalBuffer(Buffer):
     def together(self) -> int:
         """Elements that are loaded and stored at once: of what its memref has for elements, or of a quad."""
         element = ir.MemRefType(self.memref.type).element_type
-        return int(ir.VectorType(element).shape[0]) if self.by_quads else QUAD
+        return int(ir.VectorType(element).shape[0]) if self.by_quads else self.gathered
 
     @property
     def memref_element_bytes(self) -> int:
@@ -175,13 +177,31 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             value = self.number.widened(self.load_stored(offset))
         else:
-            places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(QUAD)]
+            places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(width)]
             value = quad_of([self.load_scalar(place) for place in places])
         return value if valid is None else quad_or_zero(valid, value)
 
     def load_stored(self, offset: IndexLike) -> ir.Value:
         """The quad, or octet, from `offset` on of an array by such, in the type that it has in memory."""
         return memref.load(self.memref, [(Index.of(offset) // self.together).value])
+
+    def by(self, elements: int) -> GlobalBuffer:
+        """The same array, of which so many elements, that divide a quad, are loaded and stored at once.
+
+        As a vector, where rows of the array are whole ones. Raises ValueError as `span` does.
+        """
+        if self.by_quads and self.together == elements:
+            return self
+        if not self.by_quads and not self._has_rows_of(elements):
+            return replace(self, gathered=elements)
+        viewed = span(self.argument, vector_type(elements, self.element), self.size // elements)
+        return replace(self, memref=viewed, by_quads=True)
+
+    def _has_rows_of(self, elements: int) -> bool:
+        """Whether rows of an array of scalars begin at multiples of so many, and end there."""
+        numbers = [*self.extents[-1:], self.origin]
+        is_whole = all(isinstance(each, int) and each % elements == 0 for each in numbers)
+        return is_whole and bool(self.extents) and self.strides is None
 
     def store_stored(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes such a one."""
@@ -211,8 +231,10 @@ class GlobalBuffer(Buffer):
         """
         if self.by_quads:
             assert stride == 1
-            return self.load(offset, QUAD, valid)
-        return self._load_scalars(offset, map(Index, range(QUAD)), count, valid, stride, is_within=is_within)
+            return self.load(offset, self.together, valid)
+        return self._load_scalars(
+            offset, map(Index, range(self.together)), count, valid, stride, is_within=is_within
+        )
 
     def _load_scalars(
         self,
@@ -247,7 +269,7 @@ class GlobalBuffer(Buffer):
         if self.by_quads:
             when(valid, lambda: self._store(value, offset // self.together))
             return
-        for i in range(QUAD):
+        for i in range(self.together):
             exists = valid & Index(i).less_than(count)
             place = offset + i * self.stride(-1)
             when(exists, lambda i=i, place=place: self._store(lane(value, i), place))  # type: ignore[misc]

@@ -4,36 +4,50 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, vector
 from iree.winograd.pipelines.emission.index import Condition, Index
-from iree.winograd.pipelines.emission.vectors import vector_type
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.emission.vectors import splat, vector_type
+from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
 _WORD_BYTES = 4
+_CONSTRAINTS = {16: "=h", 32: "=r"}
+"""Of LLVM, by the bits of a register."""
 
 
 def load_where(buffer: GlobalBuffer, offset: Index, exists: Condition) -> ir.Value:
-    """The quad from `offset` on of an array by quads that the kernel doesn't write, or zeros.
+    """What is loaded at once from `offset` on of an array by quads, or parts of them, or zeros.
+
+    The kernel doesn't write the array.
 
     The offset may be any where it doesn't exist: no place has to be computed that lies in the array, and no
     register selected. Raises ValueError for an array that isn't by quads.
     """
     if not buffer.by_quads:
         raise ValueError("quads of an array of scalars are gathered")
-    word, words = ir.IntegerType.get_signless(32), QUAD * buffer.number.bytes // _WORD_BYTES
+    if exists.known is False:
+        return splat(0.0, buffer.together, buffer.computed)
+    loaded_bytes = buffer.memref_element_bytes
+    words = max(1, loaded_bytes // _WORD_BYTES)
+    word = ir.IntegerType.get_signless(8 * loaded_bytes // words)
+    condition = ir.IntegerType.get_signless(8 * _WORD_BYTES)
     address = buffer.address + offset * buffer.number.bytes
     operands = [arith.index_cast(ir.IntegerType.get_signless(64), address.value)]
     results = [f"${number}" for number in range(words)]
     # Not by `.nc`: where kernels are launched early, the one before may still write the image.
-    instruction = f"ld.global.v{words}.b32 {{{', '.join(results)}}}, [${words}];"
-    constraints = [*["=r"] * words, "l"]
+    kind = f"v{words}.b{word.width}" if words > 1 else f"b{word.width}"
+    target = f"{{{', '.join(results)}}}" if words > 1 else results[0]
+    instruction = f"ld.global.{kind} {target}, [${words}];"
+    constraints = [*[_CONSTRAINTS[word.width]] * words, "l"]
     if exists.known is None:
-        operands.append(arith.extui(word, exists.value))
+        operands.append(arith.extui(condition, exists.value))
         constraints.append("r")
-        zeros = " ".join(f"mov.b32 {each}, 0;" for each in results)
+        zeros = " ".join(f"mov.b{word.width} {each}, 0;" for each in results)
         instruction = (
             f"{{ .reg .pred %exists; setp.ne.b32 %exists, ${words + 1}, 0; {zeros} @%exists {instruction} }}"
         )
-    struct = ir.Type.parse(f"!llvm.struct<({', '.join([str(word)] * words)})>")
-    loaded = llvm.inline_asm(struct, operands, instruction, ",".join(constraints))
-    of_words = [llvm.extractvalue(word, loaded, [number]) for number in range(words)]
+    if words == 1:
+        of_words = [llvm.inline_asm(word, operands, instruction, ",".join(constraints))]
+    else:
+        struct = ir.Type.parse(f"!llvm.struct<({', '.join([str(word)] * words)})>")
+        loaded = llvm.inline_asm(struct, operands, instruction, ",".join(constraints))
+        of_words = [llvm.extractvalue(word, loaded, [number]) for number in range(words)]
     stored = vector.from_elements(vector_type(words, word), of_words)
-    return buffer.number.widened(vector.bitcast(vector_type(QUAD, buffer.element), stored))
+    return buffer.number.widened(vector.bitcast(vector_type(buffer.together, buffer.element), stored))

@@ -177,14 +177,14 @@ class ColumnOperands:
         return values
 
     def weights(self, tap: Sequence[IndexLike], input_channel: IndexLike) -> ir.Value:
-        """A tap from one input channel of the group to the quad of output channels."""
+        """A tap from one input channel of the group to those output channels that are loaded at once."""
         shape, kernel_size = self.shape, self.shape.kernel_size
         if self.layout is None:
             number = Index(0)
             for index, size in zip(tap, kernel_size, strict=True):
                 number = number * size + index
             row = number * shape.group_inputs + input_channel
-            return self.filters.load(self.channel + row * shape.output_channels)
+            return self.filters.load(self.channel + row * shape.output_channels, self.filters.together)
         place = tuple(map(Index.of, tap)), (Index.of(input_channel), self.channel)
         offset = self.layout.place(self.filters, kernel_size, *place)
         remaining = Index(shape.output_channels) - self.channel

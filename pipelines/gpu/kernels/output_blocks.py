@@ -15,12 +15,14 @@ from iree.winograd.pipelines.gpu.schedules.columns import elements_read
 class OutputBlocks:
     """A direct convolution's outputs by blocks of `rows` x `columns`, of which each image has a whole number.
 
-    They are numbered image by image, those below each other as neighbours: what they read overlaps most.
+    They are numbered image by image, rows of so many `beside` each other and then those below as neighbours:
+    what they read overlaps most. Of blocks beside each other an image has a multiple of that.
     """
 
     shape: SizedShape
     rows: int
     columns: int
+    beside: int = 1
 
     @property
     def _per_image(self) -> tuple[Index, Index]:
@@ -36,10 +38,12 @@ class OutputBlocks:
     def locate(self, number: Index) -> OutputBlock:
         """That of this number."""
         across, down = self._per_image
+        extents = (across // self.beside, down, self.beside)
         if self.shape.is_one_image:
-            return OutputBlock(self, Index(0), *self._first(*unflatten(number, (across, down))))
-        image, column, row = unflatten(number, (0, across, down))
-        return OutputBlock(self, image, *self._first(column, row))
+            image, (strip, row, column) = Index(0), unflatten(number, extents)
+        else:
+            image, strip, row, column = unflatten(number, (0, *extents))
+        return OutputBlock(self, image, *self._first(strip * self.beside + column, row))
 
     def _first(self, column: Index, row: Index) -> tuple[Index, Index]:
         return row * self.rows, column * self.columns

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.memory import QUAD_BYTES
+from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -83,24 +83,88 @@ class GpuDepthwiseSchedule(ColumnsSchedule):
 
 
 @dataclass(frozen=True)
-class DepthwiseBlockSchedule(ThreadOutputsSchedule):
-    """Of the depthwise kernel whose threads compute `rows` x `columns` outputs of a quad of channels.
+class BlockSchedule(ThreadOutputsSchedule):
+    """How threads compute `rows` x `columns` outputs of neighbouring `channels` each.
 
-    Neighbouring threads take neighbouring quads of all channels, then blocks below each other.
+    Neighbouring threads take neighbouring channels, `lanes` of them or as many as all take; then so many
+    blocks `beside` each other, and those below.
+
+    Raises ValueError for channels that don't divide a quad, and for lanes that don't divide threads.
     """
-
-    kind = "gpu-depthwise-block"
-    stage = "depthwise"
 
     rows: int = 2
     columns: int = 2
     resident: int = 512
     """Threads for which a multiprocessor should have registers."""
+    channels: int = QUAD
+    lanes: int | None = None
+    beside: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if QUAD % self.channels:
+            raise ValueError(f"channels {self.channels} must divide a quad")
+        if self.lanes is not None and self.threads % self.lanes:
+            raise ValueError(f"lanes {self.lanes} must divide threads {self.threads}")
 
     @property
     def resident_threads(self) -> int:
         """By itself NVIDIA's assembler takes fewer registers, and loads later."""
         return self.resident
+
+
+@dataclass(frozen=True)
+class DepthwiseBlockSchedule(BlockSchedule):
+    """Of the depthwise kernel whose threads compute blocks of outputs."""
+
+    kind = "gpu-depthwise-block"
+    stage = "depthwise"
+
+
+@dataclass(frozen=True)
+class DepthwiseStripSchedule(ThreadOutputsSchedule):
+    """Of the depthwise kernel whose threads walk down strips of so many `columns` of whole images.
+
+    Each computes neighbouring `channels`, and `lanes` neighbouring threads neighbouring channels.
+
+    Raises ValueError for channels that don't divide a quad, and for lanes that don't divide threads.
+    """
+
+    kind = "gpu-depthwise-strip"
+    stage = "depthwise"
+
+    columns: int = 2
+    resident: int = 512
+    """Threads for which a multiprocessor should have registers."""
+    channels: int = 1
+    lanes: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if QUAD % self.channels:
+            raise ValueError(f"channels {self.channels} must divide a quad")
+        if self.threads % self.lanes:
+            raise ValueError(f"lanes {self.lanes} must divide threads {self.threads}")
+
+    @property
+    def resident_threads(self) -> int:
+        return self.resident
+
+
+@dataclass(frozen=True)
+class GroupedBlockSchedule(BlockSchedule):
+    """Of the kernel of groups of few channels whose threads compute blocks of outputs, whole quads each.
+
+    Raises ValueError as `BlockSchedule` does, and for parts of quads.
+    """
+
+    kind = "gpu-grouped-block"
+    stage = "grouped"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.channels != QUAD:
+            raise ValueError(f"groups are computed by whole quads, not by {self.channels} channels")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
@@ -17,8 +18,11 @@ from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .columns import (
+    BlockSchedule,
     DepthwiseBlockSchedule,
+    DepthwiseStripSchedule,
     GpuDepthwiseSchedule,
+    GroupedBlockSchedule,
     GroupedSchedule,
     ThreadOutputsSchedule,
 )
@@ -168,6 +172,12 @@ def _streamed_misfit(schedule: StreamedSchedule, shape: ConvolutionShape, target
         return f"{shape.reduction} positions are fewer blocks of channels than {schedule} has"
     if schedule.groups > 1 and shape.group_outputs > schedule.block_columns:
         return f"{schedule} has all output channels of a group in a block"
+    if schedule.warpgroup_columns is not None:
+        if (reason := _warpgroup_products_misfit(schedule, target)) or shape.groups > 1:
+            return reason or f"{schedule} is for one group"
+        pairs = 2 if schedule.has_octets_of_results(shape) else 1
+        if schedule.warpgroup_columns % (pairs * MATRIX_ROWS):
+            return f"{schedule} has parts of what threads store at once"
     return _matrix_misfit(schedule, shape, target)
 
 
@@ -179,12 +189,48 @@ def _depthwise_misfit(
     return _channels_first_misfit(schedule, shape, target)
 
 
-def _depthwise_block_misfit(
-    schedule: DepthwiseBlockSchedule, shape: ConvolutionShape, target: GpuTarget
-) -> Reason | None:
+def _block_misfit(schedule: BlockSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if len(shape.kernel_size) != 2:
         return f"{schedule} is for images of two dimensions"
+    if schedule.channels < QUAD and shape.output_channels % schedule.channels:
+        return f"{schedule} doesn't divide {shape.output_channels} channels"
+    if schedule.lanes is not None and shape.output_channels % (schedule.lanes * schedule.channels):
+        return f"{schedule} doesn't divide {shape.output_channels} channels"
+    size = shape.output_size[1]
+    if schedule.beside > 1 and (shape.unknown_sizes or ceil_div(size, schedule.columns) % schedule.beside):
+        return f"{schedule} doesn't divide columns"
     return _channels_first_misfit(schedule, shape, target)
+
+
+def is_walkable(shape: ConvolutionShape) -> bool:
+    """Whether it is a depthwise convolution of two dimensions, each row of which is multiplied by all rows of
+    taps, of a known size."""
+    decomposition = shape.decomposition
+    ones = (1, 1)
+    return (
+        is_depthwise(shape)
+        and decomposition.step == decomposition.dilation == ones
+        and not shape.unknown_sizes
+        and max(shape.padding_low[0], shape.padding_high[0]) < shape.kernel_size[0]
+    )
+
+
+def _depthwise_strip_misfit(
+    schedule: DepthwiseStripSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if not is_walkable(shape):
+        return f"{schedule} is for images of two dimensions and known sizes, without strides"
+    if shape.output_channels % (schedule.lanes * schedule.channels):
+        return f"{schedule} doesn't divide {shape.output_channels} channels"
+    return _channels_first_misfit(schedule, shape, target)
+
+
+def _grouped_block_misfit(
+    schedule: GroupedBlockSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if not has_groups_of_quads(shape):
+        return f"{schedule} is for direct convolutions of groups of whole quads"
+    return _block_misfit(schedule, shape, target)
 
 
 def _grouped_misfit(schedule: GroupedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
@@ -268,7 +314,9 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         StreamedSchedule: ScheduleKind(_CONVOLUTION, _streamed_misfit),
         FusedSchedule: ScheduleKind(_CONVOLUTION, _fused_misfit),
         GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _depthwise_misfit),
-        DepthwiseBlockSchedule: ScheduleKind(_DEPTHWISE, _depthwise_block_misfit),
+        DepthwiseBlockSchedule: ScheduleKind(_DEPTHWISE, _block_misfit),
+        DepthwiseStripSchedule: ScheduleKind(_DEPTHWISE, _depthwise_strip_misfit),
+        GroupedBlockSchedule: ScheduleKind(_CONVOLUTION, _grouped_block_misfit),
         GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),
         MatrixWeightGradientSchedule: ScheduleKind(_GRADIENT, _matrix_gradient_misfit),

@@ -15,10 +15,14 @@ from convolution_program import Program, check_together
 from iree.winograd.cuda.early_launch import with_waits
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.gpu.choice.block_cost import block_seconds
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
-from iree.winograd.pipelines.gpu.choice.depthwise_block_cost import depthwise_block_seconds
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.columns import DepthwiseBlockSchedule, elements_read
+from iree.winograd.pipelines.gpu.schedules.columns import (
+    DepthwiseBlockSchedule,
+    DepthwiseStripSchedule,
+    elements_read,
+)
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -43,6 +47,8 @@ UNEVEN = ScheduledProgram(
     activation="gelu",
 )
 BLOCKS = (DepthwiseBlockSchedule(64, 4, 4), DepthwiseBlockSchedule(32, 3, 2, resident=384))
+PAIRS = DepthwiseBlockSchedule(32, 3, 3, channels=2, lanes=4, beside=2)
+SINGLE = DepthwiseBlockSchedule(32, 2, 2, channels=1, lanes=8, beside=2)
 
 
 ODD = replace(SAME, channels=7, outputs=7, groups=7)
@@ -55,10 +61,15 @@ ODD = replace(SAME, channels=7, outputs=7, groups=7)
             replace(SAME, schedule=BLOCKS[0]),
             replace(UNEVEN, schedule=BLOCKS[1], constant_filter=False),
             replace(ODD, schedule=BLOCKS[1]),
+            replace(SAME, schedule=PAIRS),
+            replace(UNEVEN, schedule=SINGLE),
+            # Pairs of channels that are no whole quads.
+            replace(SAME, channels=6, outputs=6, groups=6, schedule=replace(PAIRS, threads=33, lanes=3)),
         ],
         *wide(
             [
                 [replace(SAME, schedule=BLOCKS[1]), replace(UNEVEN, schedule=BLOCKS[0])],
+                [replace(SAME, schedule=SINGLE)],
                 [replace(UNEVEN, schedule=BLOCKS[1])],
                 [replace(ODD, schedule=BLOCKS[0], constant_filter=known) for known in (True, False)],
             ]
@@ -110,11 +121,15 @@ class HalfProgram(ScheduledProgram):
 
 
 @pytest.mark.parametrize("element", [np.float32, np.float16])
-@pytest.mark.parametrize("program", [SAME, UNEVEN])
-def test_loads_where_the_image_has_pixels(program: Program, element: type, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("program", "schedule"), [(SAME, BLOCKS[1]), (UNEVEN, BLOCKS[1]), (SAME, PAIRS), (UNEVEN, SINGLE)]
+)
+def test_loads_where_the_image_has_pixels(
+    program: Program, schedule: DepthwiseBlockSchedule, element: type, tmp_path: Path
+) -> None:
     """Through CUDA, where the kernel's text is run here: nothing beside the image is read. Each pixel of a
     block is loaded once, before the first branch, and none as if nobody wrote it (`cuda/early_launch.py`)."""
-    schedule, kind = BLOCKS[1], ScheduledProgram if element == np.float32 else HalfProgram
+    kind = ScheduledProgram if element == np.float32 else HalfProgram
     facts = {each.name: getattr(program, each.name) for each in fields(program)}
     program = kind(**facts | {"batch": 1, "channels": 8, "outputs": 8, "groups": 8, "schedule": schedule})
     (module,) = (each for each in program.ptx("sm_90a", tmp_path) if "depthwise" in each)
@@ -126,17 +141,21 @@ def test_loads_where_the_image_has_pixels(program: Program, element: type, tmp_p
     )
     read = [elements_read(decomposition, each, d) for d, each in enumerate((schedule.rows, schedule.columns))]
     taps = program.kernel[0] * program.kernel[1]
-    assert before.count("ld.global") == len(read[0]) * len(read[1]) + taps
+    loads = len(read[0]) * len(read[1]) + taps
+    # That of a bias may be before it, too.
+    assert before.count("ld.global") in (loads, loads + 1)
     image, filters, bias = program.arguments()
     image = image.astype(element)
     rows, columns = program.output_size
     result = np.full((1, rows, columns, 8), np.nan, element)
     name = re.search(r"\w+", text)
     assert name is not None
-    threads = -(-rows // schedule.rows) * -(-columns // schedule.columns) * 2
-    workgroups = ((i, 0, 0) for i in range(-(-threads // schedule.threads)))
+    blocks, lanes = -(-rows // schedule.rows) * -(-columns // schedule.columns), 8 // schedule.channels
+    workgroups = range(
+        -(-blocks * (schedule.lanes or lanes) // schedule.threads) * lanes // (schedule.lanes or lanes)
+    )
     kernel = Kernel.parsed(f".visible .entry{text}", name[0])
-    kernel.run([image, filters.reshape(taps, 8), bias, result], workgroups)
+    kernel.run([image, filters.reshape(taps, 8), bias, result], ((i, 0, 0) for i in workgroups))
     expected = program.expected(image.astype(np.float32), filters, bias)
     rounded = np.finfo(element).eps / 2 * np.abs(expected).max() if element == np.float16 else 0.0
     expect_within(result, expected, program.bound() + rounded)
@@ -154,7 +173,7 @@ def test_are_chosen_where_there_are_many_threads(
     problem = ConvolutionProblem(batch, (28, 28), low, low, (taps, taps), (1, 1), (1, 1), 192, 192, 192)
     shape = ConvolutionShape.decomposed(problem, decompose((taps, taps), (1, 1), part_size=(1, 1)))
     (chosen,) = default_schedules(shape, target, default_gpu_machine("sm_90a"))
-    assert isinstance(chosen, DepthwiseBlockSchedule) == are_blocks
+    assert isinstance(chosen, (DepthwiseBlockSchedule, DepthwiseStripSchedule)) == are_blocks
 
 
 @pytest.mark.parametrize(
@@ -165,8 +184,8 @@ def test_are_chosen_where_there_are_many_threads(
         (112, 96, 3, 2, "f16", DepthwiseBlockSchedule(128, 2, 2), 24.1),
         (28, 240, 5, 1, "f16", DepthwiseBlockSchedule(128, 4, 4, resident=384), 12.3),
         (14, 672, 5, 1, "f16", DepthwiseBlockSchedule(128, 2, 7, resident=384), 9.2),
-        (56, 96, 7, 1, "f16", DepthwiseBlockSchedule(128, 2, 4, resident=384), 31.8),
-        (56, 96, 7, 1, "f32", DepthwiseBlockSchedule(128, 2, 4, resident=384), 39.6),
+        (56, 96, 7, 1, "f32", DepthwiseBlockSchedule(256, 7, 7, channels=1, lanes=32), 33.2),
+        (56, 144, 5, 2, "f32", DepthwiseBlockSchedule(288, 4, 4, channels=2, lanes=36), 22.9),
     ],
 )
 def test_takes_what_is_predicted(
@@ -186,7 +205,7 @@ def test_takes_what_is_predicted(
         problem, decompose((taps,) * 2, (1, 1), strides=(stride,) * 2, part_size=(1, 1))
     )
     shape = shape.with_element_types(replace(shape.element_types, input=element, result=element))
-    predicted = depthwise_block_seconds(shape, block, default_gpu_machine("sm_90a"))["depthwise"]
+    predicted = block_seconds(shape, block, default_gpu_machine("sm_90a"))["depthwise"]
     assert predicted == pytest.approx(microseconds * 1e-6, rel=1 / 6)
 
 
