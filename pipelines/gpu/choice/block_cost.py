@@ -24,7 +24,7 @@ from .cost_model import launch_seconds
 
 @dataclass(frozen=True)
 class _BlockRates:
-    """Of blocks of so many taps."""
+    """Of blocks of few taps or of few threads, and of others."""
 
     load_instructions: float
     """Of what a thread loads of the image at once, where it may not exist."""
@@ -49,6 +49,8 @@ OPEN_INSTRUCTIONS = 12
 CODE_SECONDS = 1.9e-9
 """Until an instruction is there, of straight code that other kernels have run since: less where there are
 more workgroups than are resident at once, which find it."""
+MANY_THREADS = 320
+"""Of a multiprocessor: they wait for other things meanwhile."""
 _CACHE_BYTES = 128
 """Of a first cache in a cycle, in which as many multiply-adds are started as it has lanes."""
 _LANES = 128
@@ -70,9 +72,11 @@ def block_seconds(
                     and of all threads' instructions and bytes of the first cache by their rates
 
     Before it code has to be there, which is longer by the conditions of loads where sizes are known only at
-    run time. Rates are fitted to 46 kernels of 13 layers on an H200 that have few taps and to 210 kernels of many.
+    run time. Rates are fitted to 46 kernels of 13 layers on an H200 that have few taps, and to 210 of many.
     """
-    rates = _FEW_TAPS if has_few_taps(shape.decomposition) else _MANY_TAPS
+    threads = block_threads(shape, schedule)
+    is_busy = threads >= MANY_THREADS * machine.multiprocessors
+    rates = _MANY_TAPS if is_busy and not has_few_taps(shape.decomposition) else _FEW_TAPS
     blocks = (schedule.rows, schedule.columns)
     read = prod(len(elements_read(shape.decomposition, each, d)) for d, each in enumerate(blocks))
     taps, outputs, channels = prod(shape.kernel_size) * shape.group_inputs, prod(blocks), schedule.channels
@@ -90,13 +94,13 @@ def block_seconds(
     resident = schedule.resident // schedule.threads * schedule.threads
     rate = min(1.0, rates.instructions * (resident / 512) ** rates.occupancy)
     cycles = hypot(instructions / (_LANES * rate), cached / (_CACHE_BYTES * rates.first_cache))
-    threads = block_threads(shape, schedule)
     computed = threads * cycles * 2 * _LANES / machine.flops
     moved = shape.images * (shape.image_bytes + shape.result_bytes) + shape.filter_bytes
     waves = threads / (resident * machine.multiprocessors)
     seconds = (1 + rates.edge_waves / waves) * hypot(moved / machine.memory_bandwidth, computed)
     conditions = OPEN_INSTRUCTIONS * read if shape.unknown_sizes else 0
-    seconds += CODE_SECONDS * (instructions + conditions) / (1 + waves)
+    if not is_busy:
+        seconds += CODE_SECONDS * (instructions + conditions) / (1 + waves)
     return {schedule.stage: rates.begin_seconds + seconds, "launch": launch_seconds(machine)}
 
 
