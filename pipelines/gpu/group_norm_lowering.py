@@ -45,16 +45,13 @@ class GroupNormLowering:
             element_bytes(str(ir.RankedTensorType(each.type).element_type))
             for each in (self.operation.sums.source, self.elementwise.result)
         )
-        of_warps = warp_group_norm_schedules(extents, target, read, written)
-        schedules = [
-            group_norm_schedule(extents, target, read, written),
-            *(each for each in of_warps if replace(self.elementwise.kernel, together=each.width).fits),
-        ]
-        known = [each for each in schedules if each is not None]
-        schedule = min(known, key=lambda each: each.seconds(read, written), default=None)
+        schedule = group_norm_schedule(extents, target, read, written)
         if schedule is None or schedule.seconds(read, written) > seconds_of_parts(extents, read, written):
             return None
-        return schedule
+        of_warps = warp_group_norm_schedules(extents, target, read, written)
+        fitting = [each for each in of_warps if replace(self.elementwise.kernel, together=each.width).fits]
+        candidates: list[GroupNormSchedule | WarpGroupNormSchedule] = [schedule, *fitting]
+        return min(candidates, key=lambda each: each.seconds(read, written))
 
     def lower(self, launcher: Launcher) -> ir.Value:
         """Emits the dispatch."""

@@ -210,8 +210,9 @@ def test_warps_of_a_cluster_share_groups(
 ) -> None:
     """Of an image with a large mean."""
     schedule = WarpGroupNormSchedule(image.extents, *forced)
-    monkeypatch.setattr(group_norm_lowering, "group_norm_schedule", lambda *_: None)
+    monkeypatch.setattr(group_norm_lowering, "seconds_of_parts", lambda *_: 1.0)
     monkeypatch.setattr(group_norm_lowering, "warp_group_norm_schedules", lambda *_: [schedule])
+    monkeypatch.setattr(WarpGroupNormSchedule, "seconds", lambda *_: 0.0)
     expect_normalized(image, type_, *compiled_text(image, type_, tmp_path), schedule)
 
 
