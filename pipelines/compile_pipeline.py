@@ -245,4 +245,5 @@ def configuration_pipeline() -> list[Pass]:
 
 def binary_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `hal` phase, in which all that it does is settled."""
-    return [SkipEmpty(), NoteLaunches()]
+    # What is launched by our own list is seen while no launch is in a branch.
+    return [NoteLaunches(), SkipEmpty()]

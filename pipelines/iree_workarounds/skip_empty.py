@@ -1,4 +1,4 @@
-"""Launch no kernel without workgroups on Vulkan."""
+"""Launch no kernel without workgroups on GPUs."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from iree.winograd.passes.match.navigation import (
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.sized_shape import product
-from iree.winograd.pipelines.problems.executable_target import VULKAN_FORMAT
+from iree.winograd.pipelines.problems.executable_target import GPU_FORMATS
 
 _DISPATCH = "hal.command_buffer.dispatch"
 
 
 @register_pass("winograd-skip-empty")
 class SkipEmpty:
-    """Launch no kernel without workgroups on Vulkan.
+    """Launch no kernel without workgroups on GPUs.
 
-    Of images without elements, whose sizes are known only at run time, kernels have no workgroups. IREE's
-    runtime then launches nothing, but on Vulkan it looks at memory before, and the call fails if there is
-    none. Launches whose numbers of workgroups are known only at run time become conditional; after IREE's
-    phase `hal`, in programs for Vulkan.
+    Of images without elements, whose sizes are known only at run time, kernels have no workgroups. On Vulkan
+    IREE's runtime looks at their memory before it sees that, and the call fails if there is none; CUDA
+    refuses to launch them, and the process can launch nothing more. Launches whose numbers of workgroups are
+    known only at run time become conditional; after IREE's phase `hal`, in programs for GPUs.
 
         hal.command_buffer.dispatch<%cmd> target(%executable)[%conv] workgroups([%x, %y, %c1]) ...
       becomes
@@ -40,14 +40,14 @@ class SkipEmpty:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if _is_for_vulkan(module):
+        if _is_for_gpus(module):
             dispatches = [each for each in walk(module) if each.name == _DISPATCH and _unknown(each)]
             rewrite_each("launch", dispatches, _launch_if_any)
 
 
-def _is_for_vulkan(module: ir.Operation) -> bool:
+def _is_for_gpus(module: ir.Operation) -> bool:
     return any(
-        ir.StringAttr(binary.attributes["format"]).value == VULKAN_FORMAT
+        ir.StringAttr(binary.attributes["format"]).value in GPU_FORMATS
         for executable in operations_of(module)
         if executable.name == "hal.executable"
         for binary in operations_of(executable)

@@ -19,6 +19,7 @@ from iree.winograd.passes.match.navigation import (
     walk,
 )
 
+from ..problems.executable_target import CUDA_FORMAT
 from ..problems.launches import (
     CONSTANTS_FUNCTION,
     LAUNCHES_KEY,
@@ -33,7 +34,6 @@ from ..problems.launches import (
 )
 from ..problems.open_launches import CONSTANT, OPEN_LAUNCHES_KEY, OPERATIONS, SIZE, OpenLaunches, Step
 
-_FORMAT = "cuda-nvptx-fb"
 _BUFFER = "!hal.buffer"
 _BUFFER_VIEW = "!hal.buffer_view"
 _COMMANDS = "!hal.command_buffer"
@@ -140,7 +140,7 @@ class _Program:
             for binary in operations_of(executable)
             if binary.name == "hal.executable.binary"
         }
-        return _Program(functions, dict(_recorders(operations)), formats == {_FORMAT})
+        return _Program(functions, dict(_recorders(operations)), formats == {CUDA_FORMAT})
 
     @property
     def entries(self) -> list[ir.Operation]:

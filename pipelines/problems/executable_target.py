@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 
 VULKAN_FORMAT = "vulkan-spirv-fb"
+CUDA_FORMAT = "cuda-nvptx-fb"
+GPU_FORMATS = (CUDA_FORMAT, VULKAN_FORMAT, "rocm-hsaco-fb")
+"""IREE's names of what kernels of GPUs are compiled to."""
 """That of kernels for Vulkan."""
 _EXECUTABLE_TARGET = re.compile(r'#hal\.executable\.target<"(?P<backend>[^"]+)", "(?P<format>[^"]+)"')
 _STRING_FIELD = r'\b{name} = "(?P<value>[^"]*)"'

@@ -32,12 +32,32 @@ module {
 
 // -----
 
-// CUDA's runtime looks at no memory of what isn't launched.
+// CUDA launches no grid without workgroups.
+// CHECK-LABEL: util.func private @record
+// CHECK: scf.if
+module {
+  hal.executable private @linked {
+    hal.executable.binary public @cuda_nvptx_fb <format = "cuda-nvptx-fb", data = dense<0> : vector<4xi8>>
+  }
+  util.func private @record(%cmd: !hal.command_buffer, %executable: !hal.executable, %buffer: !hal.buffer, %conv: i64, %x: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    hal.command_buffer.dispatch<%cmd : !hal.command_buffer> target(%executable : !hal.executable)[%conv] workgroups([%x, %c1, %c1]) bindings([
+      (%buffer : !hal.buffer)[%c0, %c64]
+    ]) flags("None")
+    util.return
+  }
+}
+
+// -----
+
+// On a CPU loops have no turns.
 // CHECK-LABEL: util.func private @record
 // CHECK-NOT: scf.if
 module {
   hal.executable private @linked {
-    hal.executable.binary public @cuda_nvptx_fb <format = "cuda-nvptx-fb", data = dense<0> : vector<4xi8>>
+    hal.executable.binary public @embedded_elf_x86_64 <format = "embedded-elf-x86_64", data = dense<0> : vector<4xi8>>
   }
   util.func private @record(%cmd: !hal.command_buffer, %executable: !hal.executable, %buffer: !hal.buffer, %conv: i64, %x: index) {
     %c0 = arith.constant 0 : index

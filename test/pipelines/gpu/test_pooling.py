@@ -107,7 +107,9 @@ def test_pools_images_of_any_size(
     for size in SIZES:
         for images in {1, 1 if batch == "1" else 3}:
             image = random.uniform(-1, 1, (images, *size, channels)).astype(np.float32)
-            np.testing.assert_array_equal(np.asarray(run(image)), maxima(image, *pooling))
+            # Products with ones and zeros are exact, but for split ones on matrix units: as sums in f32.
+            rounded = channels * np.finfo(np.float32).eps / 2
+            np.testing.assert_allclose(np.asarray(run(image)), maxima(image, *pooling), rtol=rounded)
 
 
 @pytest.mark.parametrize(
