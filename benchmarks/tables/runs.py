@@ -214,9 +214,10 @@ RUNS: Mapping[str, Run] = {
     ),
     "half-one-thread.json": Run(
         "2026-11-29",
-        "Emerald Rapids, one virtual processor beside other work",
-        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino --rounds 9 --jobs 4 "
-        "--budget 120 --network resnet50 resnet18 mobilenetv2 efficientnet_b0` at `fabc87c5",
+        "a server of 64 virtual processors with AMX, one of them, beside other work",
+        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino torch-frozen --rounds 11 "
+        "--burst 0.15 --network resnet18 mobilenetv2 resnet50 efficientnet_b0`, the others by `--tools ours "
+        "openvino`, at `0182ce46",
     ),
     "half-filters.json": Run(
         "2026-11-29",
