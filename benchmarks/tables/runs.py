@@ -166,9 +166,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools open static --jobs 14 --limit 75 --rounds 5` of film, wave-u-net and unet, "
-        "transposed; of the others `gpu_open_sizes --tools open static --network ... --jobs 5 --limit 110 "
-        "--rounds 5` at `fabc87c5",
+        "gpu_open_sizes --tools static open --jobs 10 --limit 120 --rounds 7` at `0182ce46",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
