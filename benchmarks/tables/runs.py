@@ -109,11 +109,17 @@ RUNS: Mapping[str, Run] = {
         "timm_convnext_tiny --batches 1 --tools winograd winograd-fewer-guards winograd-loaded --jobs 12 "
         "--rounds 4 --limit 60",
     ),
-    "gpu-calls-32-images-h200.json": Run(
+    "gpu-calls-32-images-f16-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
         "gpu_networks --batches 32 --types f16 f32 --tools winograd inductor-graphs --gpus 4 --jobs 58 "
         "--rounds 4 --limit 430",
+    ),
+    "gpu-calls-32-images-h200.json": Run(
+        "2026-11-29",
+        H200_BESIDE_WORK,
+        "gpu_networks --batches 32 --tools winograd inductor-graphs --gpus 2 --jobs 15 --rounds 4 --burst "
+        "0.02 --limit 250` at `0182ce46",
     ),
     "gpu-calls-layers-h200.json": Run(
         "2026-11-29",
