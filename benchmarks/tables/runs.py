@@ -76,25 +76,13 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks timm_resnet18 timm_resnet50 vgg16 timm_mobilenetv2_100 --types bf16 "
         "--tools winograd inductor-graphs --jobs 16 --rounds 5 --limit 110",
     ),
-    "gpu-between-copies-h200.json": Run(
-        "2026-11-29",
-        "NVIDIA H200, torch 2.11",
-        "gpu_between --jobs 16 --rounds 20 --layers ...` at `9f128b28",
-    ),
     "gpu-between-h200.json": Run(
-        "2026-11-28",
-        "NVIDIA H200, torch 2.11",
-        "gpu_between --jobs 14 --rounds 15",
+        "2026-11-29", H200_BESIDE_WORK, "gpu_between --jobs 12 --rounds 20 --layers ...` at `0182ce46"
     ),
     "gpu-between-inductor-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
         "gpu_between --inductor --jobs 16 --rounds 20 --layers ...` at `8d8f4f97",
-    ),
-    "gpu-between-later-h200.json": Run(
-        "2026-11-29",
-        "NVIDIA H200, torch 2.11",
-        "gpu_between --jobs 16 --rounds 20 --layers ...",
     ),
     "gpu-between-reciprocals-h200.json": Run(
         "2026-11-29",
