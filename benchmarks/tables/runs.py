@@ -306,6 +306,12 @@ RUNS: Mapping[str, Run] = {
         f"{SERVER_64}, 16 of them given, beside other work, torch 2.11",
         "open_sizes --threads 16 --programs build/open-sizes --burst 0.03 --network ...",
     ),
+    "open-sizes-server-2-threads.json": Run(
+        "2026-11-29",
+        "a server of 64 virtual processors with AVX-512, beside other work, torch 2.11",
+        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
+        "--burst 0.03 --network ...` at `0182ce46",
+    ),
     "open-sizes-server-8-threads.json": Run(
         "2026-11-29",
         f"{SERVER_64}, 8 of them given, beside other work, torch 2.11",
