@@ -276,11 +276,8 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
         f"limit is {_SMALL} us or more {mean(found):.2f}: {reached} of these are at least {_AIM}."
     )
     below = [rows[name] for name in large if shares[name] < _AIM and rows[name].get("torch_us") is not None]
-    if below:
-        slower = sum(row["torch_us"] >= row["ours_us"] for row in below)
-        summary += (
-            f" Of the other {len(below)} that torch was timed with, too, {slower} take it no less time."
-        )
+    slower = sum(row["torch_us"] >= row["ours_us"] for row in below)
+    compared = [f"Of the other {len(below)} that torch was timed with, too, {slower} take it no less time."]
     predictions = (
         "Predicted times over those measured, in the geometric mean, least and most:",
         f"{_spread(rows[name]['predicted_us'] / rows[name]['ours_us'] for name in large)} of these, "
@@ -290,7 +287,7 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
         ("layer", "us", "torch", "limit", "share", "predicted", "error", "error predicted", "computed by"),
         told,
     )
-    return [*table(heads, summed), "", summary, *predictions, "", *each]
+    return [*table(heads, summed), "", summary, *(compared if below else []), *predictions, "", *each]
 
 
 def _spread(ratios: Iterable[float]) -> str:

@@ -145,6 +145,16 @@ RUNS: Mapping[str, Run] = {
         "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
         "shufflenetv2_w1` at `fabc87c5",
     ),
+    **{
+        f"gpu-layer-limits-large-{type_}-h200.json": Run(
+            "2026-11-29",
+            H200_BESIDE_WORK,
+            f"gpu_layers --type {type_} --batches 32 --least-limit {least} --jobs 7 --rounds 10 --networks "
+            "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
+            "shufflenetv2_w1` at `0182ce46",
+        )
+        for type_, least in (("f32", 5), ("f16", 2.5))
+    },
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
