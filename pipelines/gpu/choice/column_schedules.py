@@ -162,7 +162,8 @@ def _pairs_pay(shape: ConvolutionShape) -> bool:
 
 
 def _is_f32(shape: ConvolutionShape) -> bool:
-    return element_bytes(shape.element_types.input) == F32.bytes
+    # What an image has is known to be of half precision before it is stored so.
+    return shape.exact_type is None and element_bytes(shape.element_types.input) == F32.bytes
 
 
 def _strips(
