@@ -33,7 +33,7 @@ _DEVICE_MEMORY = 2
 """CU_MEMORYTYPE_DEVICE."""
 
 
-class CudaError(Exception):
+class CudaError(RuntimeError):
     """What a call of the driver failed with."""
 
 
@@ -103,6 +103,7 @@ _FUNCTIONS = (
     "cuCtxGetCurrent",
     "cuCtxPopCurrent_v2",
     "cuCtxPushCurrent_v2",
+    "cuCtxSetCurrent",
     "cuCtxSynchronize",
     "cuFuncSetAttribute",
     "cuGetErrorName",
@@ -283,6 +284,10 @@ class CudaDriver:
         context = c_void_p()
         self._call("cuCtxGetCurrent", byref(context))
         return context
+
+    def enter(self, context: c_void_p) -> None:
+        """Makes a context that of the calling thread."""
+        self._call("cuCtxSetCurrent", context)
 
     def _call(self, name: str, *arguments: Any) -> None:
         self._check(name, self._functions[name](*arguments))

@@ -21,6 +21,8 @@ from iree import runtime
 
 # The runtime's own extension: `iree.runtime` doesn't export the function that creates a driver anew.
 from iree.runtime import _binding as binding
+from iree.winograd.cuda.driver import CudaError, cuda_driver
+from iree.winograd.cuda.thread_context import context_of_this_thread
 from iree.winograd.errors import InvalidOptionError, LoadError
 from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.calls_at_exit import CALLS
@@ -60,6 +62,9 @@ class Device:
     """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
     caller: CallerScheduling = CallerScheduling.UNCHANGED
     """What threads ask of the system while they wait for a call."""
+    enter: Callable[[], None] | None = None
+    """Has the calling thread use it, before it calls the runtime; None where any thread may. Raises
+    `CudaError`."""
     reopen: Callable[[], Device] | None = None
     """Opens it anew in a process that was forked; None where nothing of it can be used there."""
     staging: StagingMemory = field(init=False, compare=False)
@@ -77,6 +82,11 @@ class Device:
         """That programs run on; None on a GPU."""
         return max(1, self.workers) if self.in_host_memory else None
 
+    def enter_thread(self) -> None:
+        """Have the calling thread use it: all that asks the device for something does this before."""
+        if self.enter is not None:
+            self.enter()
+
     def trim(self) -> None:
         """Give back what is kept for allocations of the same size, on a device in host memory.
 
@@ -91,6 +101,7 @@ class Device:
 
         Raises one of `RUNTIME_ERRORS` when the program fails.
         """
+        self.enter_thread()
         results = runtime.VmVariantList(1)
         call = CALLS.begin()
         try:
@@ -105,6 +116,7 @@ class Device:
 
     def copy_from_host(self, array: npt.NDArray[Any], element_type: ElementType | None = None) -> Any:
         """A buffer view of the runtime in memory of the device; `array` holds elements of `element_type`."""
+        self.enter_thread()
         with CALLS.one():
             return self.hal.allocator.allocate_buffer_copy(
                 memory_type=runtime.MemoryType.DEVICE_LOCAL,
@@ -124,6 +136,7 @@ class Device:
 
     def copy_to_host(self, view: Any, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         """What a buffer view of the runtime holds on the device, which need not be host memory."""
+        self.enter_thread()
         source = view.get_buffer()
         with self.staging.buffer(source.byte_length()) as target:
             self._copy(source, target)
@@ -133,6 +146,7 @@ class Device:
 
     def copy(self, view: Any) -> Any:
         """A copy of a buffer view of the runtime, in memory of the device that programs may write to."""
+        self.enter_thread()
         source = view.get_buffer()
         target = self.hal.allocator.allocate_buffer(
             memory_type=int(runtime.MemoryType.DEVICE_LOCAL),
@@ -353,7 +367,12 @@ def _open_cuda_gpu(device: str) -> Device:
         hal = binding.create_hal_driver(device).create_device_by_uri(device, allocators=["caching"])
     finally:
         runtime.flags.parse_flags("--cuda_async_allocations=true")
-    return _noted(Device(device, hal, in_host_memory=False, workers=0))
+    try:
+        enter = context_of_this_thread(cuda_driver())
+    except CudaError:
+        # IREE's runtime works with drivers that are older than what `CudaDriver` needs.
+        enter = None
+    return _noted(Device(device, hal, in_host_memory=False, workers=0, enter=enter))
 
 
 def close_gpus() -> None:

@@ -82,6 +82,10 @@ class HostDriver:
     def _ctx_pop_current_v2(self, context: Any) -> None:
         context._obj.value = self.contexts.pop()
 
+    def _ctx_set_current(self, context: c_void_p) -> None:
+        assert context.value is not None
+        self.contexts[-1:] = [context.value]
+
     def _ctx_synchronize(self) -> int:
         """All is done when a call returns."""
         return 0 if self.contexts else 201
