@@ -120,9 +120,9 @@ def test_stages_behind_the_reduction_are_not_gathered() -> None:
                 (torch.float16, 320, 320, 3, 2, 64),
                 (torch.float16, 512, 512, 3, 1, 128),
                 (torch.float16, 512, 512, 3, 1, 7),
-                (torch.float16, 256, 64, 1, 32, 56),
+                (torch.float16, 256, 512, 1, 32, 28),
                 (torch.bfloat16, 320, 320, 3, 2, 64),
-                (torch.bfloat16, 256, 64, 1, 32, 56),
+                (torch.bfloat16, 256, 512, 1, 32, 28),
             ]
         ),
     ],
