@@ -11,7 +11,7 @@ from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import broadcast, constant_like
-from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import cluster
 from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
@@ -26,7 +26,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
 )
 from iree.winograd.pipelines.gpu.schedules.group_norm import GroupNormSchedule
 
-from .normalized import NormalizedElementwise
+from .normalized import HeldGroups
 from .statistics import tree_sum, zeros
 
 _RUNNING_SUMS = 2
@@ -36,29 +36,12 @@ _Store = Callable[[Index, ir.Value], None]
 
 
 @dataclass(frozen=True)
-class GroupNormKernel:
+class GroupNormKernel(HeldGroups[GroupNormSchedule]):
     """An elementwise operation on an image and what normalizes its groups, by one reading of the image.
 
     Of each group first the mean is known, then squared deviations from it are summed: of the rows of a
-    workgroup. Those of a cluster are combined as in `statistics.py`. `finish` is what is computed of a
-    group's sum: the inverse of its deviation.
+    workgroup. Those of a cluster are combined as in `statistics.py`.
     """
-
-    schedule: GroupNormSchedule
-    finish: ElementFunction
-    normalized: NormalizedElementwise
-    row: int
-    """Elements from one pixel of the image to the next where it is read, as in a tensor of more channels."""
-
-    @property
-    def name(self) -> str:
-        extents = self.schedule.extents
-        return f"winograd_group_norm_{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
-
-    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
-        """Those of a cluster, blocks of groups, what is outer."""
-        of_cluster, blocks, outer = self.schedule.grid
-        return Index(of_cluster), Index(blocks), Index(outer)
 
     def emit(
         self,

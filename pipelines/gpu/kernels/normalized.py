@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+from iree.winograd.pipelines.gpu.schedules.group_norm import GroupNormSchedule
+from iree.winograd.pipelines.gpu.schedules.warp_group_norm import WarpGroupNormSchedule
 from iree.winograd.pipelines.problems.tensor_operations import NormalizedOperands
 
 from .elementwise import ElementwiseKernel
+
+ScheduleT = TypeVar("ScheduleT", bound=GroupNormSchedule | WarpGroupNormSchedule)
 
 
 @dataclass(frozen=True)
@@ -36,3 +43,27 @@ class NormalizedElementwise:
             for number, operand in enumerate(self.kernel.operands)
         ]
         return self.kernel.computed(elements)
+
+
+@dataclass(frozen=True)
+class HeldGroups(Generic[ScheduleT]):
+    """A kernel whose threads hold the image while its groups are normalized.
+
+    `finish` is what is computed of a group's squared deviations: the inverse of its deviation.
+    """
+
+    schedule: ScheduleT
+    finish: ElementFunction
+    normalized: NormalizedElementwise
+    row: int
+    """Elements from one pixel of the image to the next where it is read, as in a tensor of more channels."""
+
+    @property
+    def name(self) -> str:
+        extents = self.schedule.extents
+        return f"winograd_group_norm_{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
+
+    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
+        """Those of a cluster, blocks of groups, what is outer."""
+        of_cluster, blocks, outer = self.schedule.grid
+        return Index(of_cluster), Index(blocks), Index(outer)

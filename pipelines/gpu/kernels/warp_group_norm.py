@@ -8,45 +8,27 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import when
-from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import broadcast, constant_like
-from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import cluster
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, SharedScalars, barrier, lane, thread_id
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
 from iree.winograd.pipelines.gpu.schedules.warp_group_norm import WarpGroupNormSchedule
 
-from .normalized import NormalizedElementwise
+from .normalized import HeldGroups
 from .statistics import tree_sum
 
 
 @dataclass(frozen=True)
-class WarpGroupNormKernel:
+class WarpGroupNormKernel(HeldGroups[WarpGroupNormSchedule]):
     """An elementwise operation on an image and what normalizes its groups, by one reading of the image.
 
     All threads hold as many elements, each of one group, in registers. Those of a warp first find their mean,
     then sum squared deviations from it, without memory in between. Warps of a group, of all workgroups of a
     cluster, write both into the shared memory of each of these, and combine them as in `statistics.py`.
-    `finish` is what is computed of a group's squared deviations: the inverse of its deviation.
     """
-
-    schedule: WarpGroupNormSchedule
-    finish: ElementFunction
-    normalized: NormalizedElementwise
-    row: int
-    """Elements from one pixel of the image to the next where it is read, as in a tensor of more channels."""
-
-    @property
-    def name(self) -> str:
-        extents = self.schedule.extents
-        return f"winograd_group_norm_{extents.outer}x{extents.rows}x{extents.kept}x{extents.inner}"
-
-    def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
-        """Those of a cluster, blocks of groups, what is outer."""
-        of_cluster, blocks, outer = self.schedule.grid
-        return Index(of_cluster), Index(blocks), Index(outer)
 
     def emit(
         self,
