@@ -7,16 +7,11 @@ from collections.abc import Sequence
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import (
-    defining_operation,
-    operand_groups,
-    operations_of,
-    walk,
-)
+from iree.winograd.passes.match.navigation import defining_operation, operand_groups, walk
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.sized_shape import product
-from iree.winograd.pipelines.problems.executable_target import GPU_FORMATS
+from iree.winograd.pipelines.problems.executable_target import GPU_FORMATS, binary_formats
 
 _DISPATCH = "hal.command_buffer.dispatch"
 
@@ -40,19 +35,9 @@ class SkipEmpty:
     """
 
     def run(self, module: ir.Operation) -> None:
-        if _is_for_gpus(module):
+        if not binary_formats(module).isdisjoint(GPU_FORMATS):
             dispatches = [each for each in walk(module) if each.name == _DISPATCH and _unknown(each)]
             rewrite_each("launch", dispatches, _launch_if_any)
-
-
-def _is_for_gpus(module: ir.Operation) -> bool:
-    return any(
-        ir.StringAttr(binary.attributes["format"]).value in GPU_FORMATS
-        for executable in operations_of(module)
-        if executable.name == "hal.executable"
-        for binary in operations_of(executable)
-        if binary.name == "hal.executable.binary"
-    )
 
 
 def _unknown(dispatch: ir.Operation) -> Sequence[ir.Value]:

@@ -19,7 +19,7 @@ from iree.winograd.passes.match.navigation import (
     walk,
 )
 
-from ..problems.executable_target import CUDA_FORMAT
+from ..problems.executable_target import CUDA_FORMAT, binary_formats
 from ..problems.launches import (
     CONSTANTS_FUNCTION,
     LAUNCHES_KEY,
@@ -133,14 +133,7 @@ class _Program:
     def of(module: ir.Operation) -> _Program:
         operations = operations_of(module)
         functions = {symbol_name(each): each for each in operations if each.name == "util.func"}
-        executables = [each for each in operations if each.name == "hal.executable"]
-        formats = {
-            ir.StringAttr(binary.attributes["format"]).value
-            for executable in executables
-            for binary in operations_of(executable)
-            if binary.name == "hal.executable.binary"
-        }
-        return _Program(functions, dict(_recorders(operations)), formats == {CUDA_FORMAT})
+        return _Program(functions, dict(_recorders(operations)), binary_formats(module) == {CUDA_FORMAT})
 
     @property
     def entries(self) -> list[ir.Operation]:

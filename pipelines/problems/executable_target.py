@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.navigation import operations_of
 
 VULKAN_FORMAT = "vulkan-spirv-fb"
 CUDA_FORMAT = "cuda-nvptx-fb"
@@ -43,6 +44,17 @@ def executable_targets(module: ir.Operation) -> tuple[ExecutableTarget, ...]:
             assert match is not None
             found[ExecutableTarget(match["backend"], match["format"], text[start:end])] = None
     return tuple(found)
+
+
+def binary_formats(module: ir.Operation) -> frozenset[str]:
+    """What the kernels of a module are compiled to, by IREE's names, after its phase `hal`."""
+    return frozenset(
+        ir.StringAttr(binary.attributes["format"]).value
+        for executable in operations_of(module)
+        if executable.name == "hal.executable"
+        for binary in operations_of(executable)
+        if binary.name == "hal.executable.binary"
+    )
 
 
 def only_device(module: ir.Operation) -> str | None:
