@@ -12,7 +12,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import scalar_number, splat_element
 from iree.winograd.passes.match.conversions import only_computation, rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, readers
 from iree.winograd.passes.match.sizes import is_dynamic
 
 _LEAST_RANK = 3
@@ -160,8 +160,7 @@ def _match_open(operation: ir.Operation, rounds: bool) -> BlendedPixels | None:
 def is_read_by(value: ir.Value, operations: Sequence[ir.Operation]) -> bool:
     """Whether nothing else reads elements of it; its sizes may be asked for."""
     bodies = [operation.regions[0].blocks[0] for operation in operations]
-    users = [use.owner.operation for use in value.uses]
-    return all(user.block in bodies for user in users if user.name != "tensor.dim")
+    return all(user.block in bodies for user in readers(value))
 
 
 def _add_up_to_one(taps: Sequence[PixelTap]) -> bool:

@@ -24,7 +24,7 @@ from iree.winograd.passes.match.convolution import Convolution, match_convolutio
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
 from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import defining_operation, readers
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.resampling import Resampling, as_one, match_resampling
 from iree.winograd.passes.match.selected_pixels import ResizedPixels, is_read_by, match_resized_pixels
@@ -159,8 +159,8 @@ def _parts(convolution: Convolution, expected: ExpectedSizes | None) -> Iterator
 
 def _only_reader(image: ir.Value) -> ir.Operation | None:
     """The one operation that uses `image`, but for what asks for its sizes."""
-    users = {use.owner.operation for use in image.uses if use.owner.operation.name != "tensor.dim"}
-    return users.pop() if len(users) == 1 else None
+    users = readers(image)
+    return users[0] if len(users) == 1 else None
 
 
 def _joined(image: ir.Value) -> list[ir.Value]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.navigation import readers
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
 
@@ -43,5 +44,5 @@ def match_copied_pixels(operation: ir.Operation) -> Windows | None:
 
 
 def _is_transformed(slice_: ir.Operation) -> bool:
-    users = {use.owner.operation.name for use in slice_.results[0].uses} - {"tensor.dim"}
+    users = {user.name for user in readers(slice_.results[0])}
     return bool(users) and users <= _TRANSFORMS

@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
-from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
+from iree.winograd.passes.match.navigation import defining_operation, only_user, readers, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -213,5 +213,5 @@ def _is_transformed(transposition: ir.Operation) -> bool:
 
     IREE would join others with it.
     """
-    users = {use.owner.operation.name for use in transposition.results[0].uses} - {"tensor.dim"}
+    users = {user.name for user in readers(transposition.results[0])}
     return InputTransformOp.OPERATION_NAME in users and users <= _TRANSFORMS
