@@ -173,7 +173,7 @@ def _strips(
     enough to lie in caches."""
     if not target.takes_ptx or not is_walkable(shape):
         return
-    if not _is_f32(shape) or shape.input_size[0] > MAX_STRIP_ROWS:
+    if not _is_f32(shape) or has_few_taps(shape.decomposition) or shape.input_size[0] > MAX_STRIP_ROWS:
         return
     if shape.images * shape.image_bytes > MAX_STRIP_BYTES:
         return
@@ -181,7 +181,7 @@ def _strips(
     for channels, columns in STRIPS:
         lanes = _lanes(shape.output_channels, channels)
         kept = channels * (rows * across + rows * columns + 2 * (columns + across - 1))
-        if lanes is None or kept > MAX_STRIP_REGISTERS or has_few_taps(shape.decomposition):
+        if lanes is None or kept > MAX_STRIP_REGISTERS:
             continue
         threads = lanes * max(1, STRIP_THREADS // lanes)
         schedule = DepthwiseStripSchedule(threads, columns, STRIP_RESIDENT, channels, lanes)
