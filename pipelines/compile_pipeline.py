@@ -235,7 +235,7 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
     `observe` is told of each dispatch.
     """
     # Which tensors may share memory is seen while kernels come one after the other.
-    return [NoteWrites(), NoteLayers(observe), OwnResults(), ReuseMemory(), DropBarriers()]
+    return [NoteWrites(), NoteLayers(observe), ReuseMemory(), OwnResults(), DropBarriers()]
 
 
 def configuration_pipeline() -> list[Pass]:

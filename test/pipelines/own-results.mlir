@@ -2,7 +2,7 @@
 
 util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
 
-// What lives between kernels stays in the pool; a result may be waited for, or what its memory had to wait for.
+// What fits stays in the pool, between kernels; a result may be waited for, or what its memory had to wait for.
 // CHECK-LABEL: util.func public @main
 // CHECK: %[[FIRST:.*]] = stream.resource.alloc uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%[[SIZE:.*]]}
 // CHECK: %[[READY:.*]] = stream.timepoint.immediate
@@ -13,8 +13,9 @@ util.global private @device = #hal.device.target<"local", [#hal.executable.targe
 util.func public @main(%size: index) -> (!stream.resource<external>, !stream.resource<external>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0 : i32
+  %c64 = arith.constant 64 : index
   %first, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<external>{%size} => !stream.timepoint
-  %between, %free = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%size} => !stream.timepoint
+  %between, %free = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%c64} => !stream.timepoint
   %done = stream.cmd.execute on(#hal.device.affinity<@device>) await(%ready) => with(%first as %a: !stream.resource<external>{%size}) {
     stream.cmd.fill %zero, %a[%c0 for %size] : i32 -> !stream.resource<external>{%size}
   } => !stream.timepoint
@@ -60,4 +61,44 @@ util.func public @large() -> (!stream.timepoint, !stream.resource<transient>, !s
   } => !stream.timepoint
   %freed = stream.resource.dealloca on(#hal.device.affinity<@device>) await(%done) => %large : !stream.resource<transient>{%size} => !stream.timepoint
   util.return %freed, %fits, %free : !stream.timepoint, !stream.resource<transient>, !stream.timepoint
+}
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// Whether the pool has room for what lives between kernels, a call knows.
+// CHECK-LABEL: util.func public @of_any_size
+// CHECK-SAME: (%[[SIZE:.*]]: index)
+// CHECK: %[[POOL:.*]] = arith.constant 67108864 : index
+// CHECK: %[[LARGE:.*]] = arith.cmpi ugt, %[[SIZE]], %[[POOL]] : index
+// CHECK: %[[MEMORY:.*]]:2 = scf.if %[[LARGE]] -> (!stream.resource<transient>, !stream.timepoint)
+// CHECK: %[[ONE:.*]] = arith.constant 1 : i64
+// CHECK: %[[BITS:.*]] = arith.constant 64 : i64
+// CHECK: %[[BYTES:.*]] = arith.index_castui %[[SIZE]] : index to i64
+// CHECK: %[[LAST:.*]] = arith.subi %[[BYTES]], %[[ONE]] : i64
+// CHECK: %[[ZEROS:.*]] = math.ctlz %[[LAST]] : i64
+// CHECK: %[[DIGITS:.*]] = arith.subi %[[BITS]], %[[ZEROS]] : i64
+// CHECK: %[[POWER:.*]] = arith.shli %[[ONE]], %[[DIGITS]] : i64
+// CHECK: %[[TAKEN:.*]] = arith.index_castui %[[POWER]] : i64 to index
+// CHECK: stream.resource.alloc uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%[[TAKEN]]}
+// CHECK: stream.timepoint.immediate
+// CHECK: } else {
+// CHECK: stream.resource.alloca uninitialized {{.*}} : !stream.resource<transient>{%[[SIZE]]}
+// CHECK: %[[DONE:.*]] = stream.cmd.execute {{.*}}await(%[[MEMORY]]#1) => with(%[[MEMORY]]#0
+// CHECK: %[[FREED:.*]] = scf.if %[[LARGE]] -> (!stream.timepoint) {
+// CHECK-NEXT: scf.yield %[[DONE]]
+// CHECK-NEXT: } else {
+// CHECK-NEXT: %[[IN_POOL:.*]] = stream.resource.dealloca {{.*}}await(%[[DONE]]) => %[[MEMORY]]#0
+// CHECK-NEXT: scf.yield %[[IN_POOL]]
+// CHECK: util.return %[[FREED]]
+util.func public @of_any_size(%size: index) -> !stream.timepoint {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0 : i32
+  %between, %ready = stream.resource.alloca uninitialized on(#hal.device.affinity<@device>) : !stream.resource<transient>{%size} => !stream.timepoint
+  %done = stream.cmd.execute on(#hal.device.affinity<@device>) await(%ready) => with(%between as %a: !stream.resource<transient>{%size}) {
+    stream.cmd.fill %zero, %a[%c0 for %size] : i32 -> !stream.resource<transient>{%size}
+  } => !stream.timepoint
+  %freed = stream.resource.dealloca on(#hal.device.affinity<@device>) await(%done) => %between : !stream.resource<transient>{%size} => !stream.timepoint
+  util.return %freed : !stream.timepoint
 }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
+from iree.winograd.pipelines.on_program.own_results import POOL_BYTES
 from iree.winograd.targets import target_flags
 from torch import nn
 from torch.nn.functional import interpolate, max_pool2d
@@ -78,3 +79,19 @@ def test_results_are_those_of_float64(model: Levels, imported: winograd.Imported
         assert result.shape == expected.shape
         # Of sums of products that are added one after the other.
         assert np.abs(result - expected).max() <= products * UNIT_ROUNDOFF * np.abs(expected).max(), size
+
+
+def test_memory_beyond_the_pool_is_kept_once_for_each_power_of_two(imported: winograd.ImportedModel) -> None:
+    """What the device allocates for images of three sizes is one block, and their results."""
+    program = winograd.load(winograd.compile(imported, threads=2, strict=True), threads=2)
+    allocator = program.main.device.hal.allocator
+
+    def allocated(size: tuple[int, int]) -> int:
+        before = allocator.statistics["device_bytes_allocated"]
+        program(np.zeros((1, 3, *size), np.float32))
+        return int(allocator.statistics["device_bytes_allocated"]) - before
+
+    # Two images of eight channels, as large as the result, and smaller ones lie between its kernels.
+    first, *others = [allocated((3000, columns)) for columns in (3000, 2990, 2980)]
+    results = [4 * 8 * 1500 * columns // 2 for columns in (3000, 2990, 2980)]
+    assert [first - 4 * POOL_BYTES, *others] == results
