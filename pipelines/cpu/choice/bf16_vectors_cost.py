@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, TILE_LANES
+from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
 from iree.winograd.pipelines.cpu.schedules.tiled import split_chunks
+from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -33,7 +34,7 @@ def bf16_vectors_seconds(
         staging  = elements * chunks of channels * 12 cycles
         output   = outputs / 16 * 2.9 cycles
 
-    Images that are multiplied where they are take no staging, but which these are isn't known yet.
+    Images of bf16 without padding, as far as the program has them so, are multiplied where they are.
     """
     if machine.bf16_flops is None:
         return {"products": inf}
@@ -41,13 +42,15 @@ def bf16_vectors_seconds(
     work = TiledWork(shape, schedule)
     workers = Workers(machine, threads, work.workgroups)
     channel_blocks, register_blocks, elements = work.channel_blocks, work.register_blocks, work.elements
-    pairs = schedule.reduction_tiles(shape) * TILE_LANES
+    pairs = schedule.pairs(shape)
+    is_in_place = shape.exact_type == BF16.name and not shape.pads and schedule.takes_channels(shape)
+    copied = 0 if is_in_place else elements * split_chunks(shape)
     # An instruction has two products for each lane.
     of_pairs = replace(machine, flops=machine.bf16_flops / 2)
     per_pair = register_block_seconds(schedule.product, pairs, PAIR_BYTES, target, of_pairs)
     outputs = channel_blocks * register_blocks * schedule.tile_pixels * schedule.channel_tiles
     stages = {
-        "staging": workers.load * elements * split_chunks(shape) * COPIED_PIXEL_CYCLES / machine.clock,
+        "staging": workers.load * copied * COPIED_PIXEL_CYCLES / machine.clock,
         "products": workers.load * channel_blocks * register_blocks * pairs * per_pair,
         "filters": filter_seconds(work.filter_bytes, work.parts, workers),
         "output": workers.load * outputs * STORE_CYCLES / machine.clock,

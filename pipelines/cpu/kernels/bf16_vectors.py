@@ -147,4 +147,4 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
 
     @property
     def _takes_channels(self) -> bool:
-        return self.shape.input_channels % 2 == 0 and self._merged == 1
+        return self.schedule.takes_channels(self.shape)

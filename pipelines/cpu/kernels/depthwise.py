@@ -24,6 +24,7 @@ from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.problems.cache_line import L1_WAY_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .depthwise_products import DepthwiseProducts, TapRow
@@ -33,8 +34,6 @@ from .store import RegisterBlockStore
 
 _SHORT_ROW = 4
 """Pixels of a narrower register block, for rows of unknown length: a multiply-add takes four cycles."""
-L1_WAY_BYTES = 4096
-"""Bytes apart, or a multiple, at which elements share a set of L1."""
 
 
 @dataclass(frozen=True)
