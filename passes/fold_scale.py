@@ -17,6 +17,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
 from iree.winograd.passes.match.channel_affine import ChannelAffine
 from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
+from iree.winograd.passes.match.conversions import rounded_type
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
@@ -51,9 +52,9 @@ class FoldScale:
             vector.yield %s : f32
         })
 
-    Behind a number that was rounded to half precision, as a batch norm of such models is, the same becomes
-    one multiplication and one addition: `number * scale + shift`. What the program rounds in f32 there is far
-    less than what that number was rounded by.
+    Where the result is of half precision, and the filter can't be scaled, the same becomes one multiplication
+    and one addition: `number * scale + shift`. So it does behind a number that was rounded to half precision.
+    What the program rounds in f32 there is far less than what these numbers are rounded by.
     """
 
     def run(self, module: ir.Operation) -> None:
@@ -91,10 +92,14 @@ def _fold(constants: SharedConstants, transform: ops.OutputTransformOp) -> None:
 
 
 def _combine(transform: ops.OutputTransformOp) -> None:
-    """Have what is computed of a number that was rounded be a product and a sum."""
+    """Have what is computed of a number that was rounded, or for a result that is, be two operations."""
     constants = _channel_constants(transform)
-    for operation in [view.operation for view in transform.body.operations if view.operation.name == _WIDENS]:
-        affine = _affine_of(operation.results[0], transform, constants)
+    *operations, end = [view.operation for view in transform.body.operations]
+    rounded = [operation.results[0] for operation in operations if operation.name == _WIDENS]
+    if rounded_type(end.operands[0]) is not None:
+        rounded.insert(0, transform.body.arguments[0])
+    for number in rounded:
+        affine = _affine_of(number, transform, constants)
         function = affine.function
         if not function.is_finite or len(affine.operations) <= function.scales + function.shifts:
             continue

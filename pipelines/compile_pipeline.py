@@ -10,6 +10,7 @@ from iree.winograd.passes.concat_in_place import ConcatInPlace
 from iree.winograd.passes.convert_conv import ConvertConv
 from iree.winograd.passes.convert_matmul import ConvertMatmul
 from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
+from iree.winograd.passes.drop_rounding import DropRounding
 from iree.winograd.passes.drop_unit_dimensions import DropUnitDimensions
 from iree.winograd.passes.fold_filter import MOST_GROWTH, FoldFilter
 from iree.winograd.passes.fold_globals import FoldGlobals
@@ -167,6 +168,7 @@ def compile_pipeline(
         MergeElementwise(),
         ComputeBeforeConcat(),
         FuseEpilogue(),
+        DropRounding(),
         MergeBounds(),
         FoldScale(),
         # IREE evaluates what is left of filters when the program is loaded.
