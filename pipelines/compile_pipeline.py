@@ -108,6 +108,7 @@ from .to_kernels.lower_to_dispatch import LowerToDispatch
 from .to_kernels.pool_in_place import PoolInPlace
 from .to_kernels.select_pixels import SelectPixels
 from .to_kernels.transpose_images import TransposeImages
+from .to_kernels.transpose_normalized import TransposeNormalized
 
 
 def compile_pipeline(
@@ -146,6 +147,7 @@ def compile_pipeline(
         SplitTransposed(),
         DropUnitDimensions(),
         PermuteShuffled(),
+        TransposeNormalized(),
         NormalizeLayout(),
         LowerChannelSoftmax(),
         TrimTaps(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
@@ -58,6 +59,9 @@ class SearchSpace(Hashable, Protocol):
     @property
     def copies_half(self) -> bool:
         """Whether kernels copy pixels of such images (`match_copied_pixels`)."""
+
+    def finds_moments(self, extents: SummedExtents) -> bool:
+        """Whether a kernel finds moments of groups of a tensor's channels, also of half precision."""
 
     @property
     def unknown_size_tolerance(self) -> float:

@@ -15,6 +15,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
     from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
     from iree.winograd.pipelines.cpu.kernels.elementwise import ElementwiseKernel
+    from iree.winograd.pipelines.cpu.kernels.group_moments import GroupFactorsKernel, GroupMomentsKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
@@ -72,6 +74,8 @@ if TYPE_CHECKING:
         | BatchMatmulKernel
         | ColumnSoftmaxKernel
         | ElementwiseKernel
+        | GroupFactorsKernel
+        | GroupMomentsKernel
         | ImageTransposition
         | LayerNormKernel
         | PoolingKernel
@@ -107,12 +111,15 @@ class TensorDispatch:
     """What the kernel is told beside the batch."""
     dynamic: tuple[tuple[Size, ...], ...] | None = None
     """Which of these the dynamic sizes of the operands and of the result are; by default the batch."""
+    element: str | None = None
+    """The type of what it makes, by default that of the first operand."""
 
     @property
     def signature(self) -> DispatchSignature:
         """Of the dispatch."""
         type_ = ir.RankedTensorType(self.operands[0].type)
-        result = ir.RankedTensorType.get(list(self.sizes), type_.element_type)
+        element = type_.element_type if self.element is None else ir.Type.parse(self.element)
+        result = ir.RankedTensorType.get(list(self.sizes), element)
         batch = None if type_.is_dynamic_dim(0) else self.batch or self.sizes[0]
         extents = ((size, each if isinstance(each, int) else None) for size, each in self.extents.items())
         stated = (*stated_batch(batch), *extents)
@@ -264,6 +271,32 @@ def _row_sums(operation: RowSums, target: CpuTarget) -> TensorDispatch:
     written = tuple(each for each in read if each != Size("input", len(size) - 1))
     sizes = (batch, *size[:-1], channels)
     return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(read, written))
+
+
+def _moments_of(sums: ImageSum, target: CpuTarget) -> GroupMomentsKernel:
+    from iree.winograd.pipelines.cpu.kernels.group_moments import GroupMomentsKernel
+
+    return GroupMomentsKernel(sums.extents, target)
+
+
+def _partial_moments(operation: PartialMoments, target: CpuTarget) -> TensorDispatch:
+    kernel = _moments_of(operation.sums, target)
+    return TensorDispatch(kernel, (operation.sums.source,), kernel.sizes, batch=1, element=F32.name)
+
+
+def _misfit_of_moments(operation: PartialMoments | MomentFactors, target: CpuTarget) -> Reason | None:
+    from iree.winograd.pipelines.cpu.kernels.group_moments import moments_misfit
+
+    return moments_misfit(operation.sums.extents, target)
+
+
+def _moment_factors(operation: MomentFactors, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.group_moments import GroupFactorsKernel
+
+    finish = tuple(VectorFunction.of(each.regions[0].blocks[0]) for each in operation.sums.finishing)
+    kernel = GroupFactorsKernel(_moments_of(operation.sums, target), finish, target)
+    operands = (operation.partial, operation.weight, operation.bias)
+    return TensorDispatch(kernel, operands, kernel.sizes, batch=1)
 
 
 def _image_sizes(
@@ -423,7 +456,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
         InsertedPart: "IREE copies what is inserted on CPUs",
         ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",
         **dict.fromkeys(
-            (Sums, PartialMoments, CombinedMoments, MomentFactors, GroupNormalization),
+            (Sums, CombinedMoments, GroupNormalization),
             "IREE's loops over pixels are vectors of channels on CPUs",
         ),
     }
@@ -435,6 +468,8 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         ChannelsFirst: _Kind(_channels_first, _misfit_of_first),
         ChannelShuffle: _Kind(_channels_last, _misfit_of_shuffle),
         MaxPooling: _Kind(_max_pooling, _misfit_of_maxima),
+        MomentFactors: _Kind(_moment_factors, _misfit_of_moments),
+        PartialMoments: _Kind(_partial_moments, _misfit_of_moments),
         PixelSelection: _Kind(_pixel_selection),
         RowSums: _Kind(_row_sums, _misfit_of_row_sums),
         WindowSums: _Kind(_window_sums, _misfit_of_windows),

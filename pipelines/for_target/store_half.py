@@ -30,6 +30,7 @@ from iree.winograd.passes.match.navigation import (
     walk,
 )
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.normalization_factors import match_normalization_factors
 from iree.winograd.passes.match.reduced import match_reduced
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.rows import with_body
@@ -60,7 +61,8 @@ class StoreHalf:
     take such images by the schedule that they have. On CPUs without AVX-512 conversions take longer than that
     saves: images that only kernels read stay in f32, rounded. Some of their pixels are copied so by kernels
     of CPUs. On CUDA reshapes, transpositions, parts and operations on elements read such images, too, and
-    these operations store what they round so where convolutions read it. Channels that convolutions insert
+    these operations store what they round so where convolutions read it. So do on CPUs those that normalize
+    groups, whose moments a kernel finds. Channels that convolutions insert
     into one tensor, as concatenations are computed, are of half precision there if all of them are and all
     that reads the tensor takes it.
 
@@ -85,9 +87,10 @@ class StoreHalf:
         if space.stores_half:
             outputs = transforms(module, ops.OutputTransformOp)
             rewrite_each("epilogue", outputs, lambda transform: _read_half_operands(transform, space))
-        if space.iree_code.converts_half:
-            rounding = [each for each in walk(module) if _match_rounding(each) is not None]
-            rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
+        rounding = [each for each in walk(module) if _match_rounding(each) is not None]
+        if not space.iree_code.converts_half:
+            rounding = [each for each in rounding if _normalizes(each, space)]
+        rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
         backend = supported_backend(module)
         if space.iree_code.converts_half and space.stores_half and backend is not None:
             filled = [each for each in walk(module) if each.name == "tensor.empty" and any(_insertions(each))]
@@ -352,9 +355,10 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     them, and is stored as they are.
     """
     if _is_statistic(user, value):
-        return space.iree_code.converts_half
+        return space.iree_code.converts_half or _has_moments(value, space)
     if user.name == _ELEMENTWISE and value in list(user.operands):
-        return space.iree_code.converts_half and _computes(user, value, half)
+        converts = space.iree_code.converts_half or _has_moments(value, space)
+        return converts and _computes(user, value, half)
     if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
     if user.name in KEEPING_ELEMENTS:
@@ -385,6 +389,35 @@ def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
     total = None if squares is None or with_body(squares, ["arith.mulf"]) is None else squares.results[0]
     reduction = None if total is None else only_user(total)
     return reduction is not None and match_squared_deviations(reduction) is not None
+
+
+def _has_moments(value: ir.Value, space: SearchSpace) -> bool:
+    """Whether a kernel finds the moments of an image's groups, by which it is normalized."""
+    for user in readers(value):
+        if user.name in KEEPING_ELEMENTS:
+            if _has_moments(user.results[0], space):
+                return True
+            continue
+        squares = only_user(user.results[0]) if with_body(user, ["arith.subf"]) is not None else None
+        reduction = None if squares is None else only_user(squares.results[0])
+        found = (
+            None if reduction is None or not is_reduction(reduction) else match_squared_deviations(reduction)
+        )
+        if found is not None and match_normalization_factors(found) is not None:
+            return space.finds_moments(found.sums.extents)
+    return False
+
+
+def _normalizes(operation: ir.Operation, space: SearchSpace) -> bool:
+    """Whether an elementwise operation computes what it does of an image with such moments."""
+    elementwise = match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise):
+        return False
+    image = elementwise.inputs[0]
+    if _has_moments(image, space):
+        return True
+    before = defining_operation(image)
+    return before is not None and _normalizes(before, space)
 
 
 def _computes(user: ir.Operation, value: ir.Value, half: ir.Type) -> bool:

@@ -64,7 +64,9 @@ class LowerSums:
         %m = flow.dispatch @winograd_combine_mean_1x512x32(%p) -> tensor<1x32xf32>
         %v = flow.dispatch @winograd_combine_deviations_1x512x32(%p) -> tensor<1x32xf32>
 
-    What group normalization makes of them for each channel of a large image is computed with them.
+    What group normalization makes of them for each channel of a large image is computed with them. That
+    alone is a kernel's on CPUs with AVX-512 or NEON, where parts of the image stay in L2 while moments are
+    found.
 
         %i = linalg.generic ins(%v) { arith.divf, arith.addf, math.rsqrt }
         %f = linalg.generic ins(%i, %weight) { arith.mulf } -> tensor<1x32x4xf32>
@@ -118,6 +120,9 @@ def _lower_deviations(backend: Backend, lowering: Lowering, reduction: ir.Operat
     if factors is not None and _lower_factors(backend, lowering, found, factors):
         return
     division = found.mean.owner.operation
+    combined = CombinedMoments(found.sums.source, found.sums, deviations=True)
+    if backend.misfit(combined) is not None:
+        return
     with division.location, ir.InsertionPoint(division):
         moments = lowering.compute(PartialMoments(found.sums))
         mean = lowering.compute(CombinedMoments(moments, found.sums, deviations=False))

@@ -109,13 +109,21 @@ def _blocks(
         for tiles_of_row in _tiles_of_row(row_share, pixel_tiles, most_rows):
             tile_pixels = ceil_div(row_share, tiles_of_row)
             pixel_block = min(pixels, tiles_of_row * tile_pixels)
-            row_block = max(row_tiles, share // pixel_block // row_tiles * row_tiles)
-            if share // pixel_block >= rows:
-                # Register blocks overlap, for less than what a second workgroup would do again.
-                row_block = rows
-            row_block = min(rows, row_block)
-            if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
-                yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block
+            for row_block in _row_blocks(rows, share // pixel_block, row_tiles):
+                if row_tiles <= row_block and pixel_tiles * tile_pixels <= pixel_block:
+                    yield tile_pixels, pixel_tiles, row_tiles, row_block, pixel_block
+
+
+def _row_blocks(rows: int, share: int, row_tiles: int) -> Iterator[int]:
+    """Rows of a workgroup, in multiples of `row_tiles`: as many as the share allows, and of no less than half
+    as many those of which workgroups compute the fewest twice."""
+    if share >= rows:
+        # Register blocks overlap, for less than what a second workgroup would do again.
+        yield rows
+        return
+    most = max(1, share // row_tiles)
+    fewest = min(range(most, most // 2, -1), key=lambda count: ceil_div(rows, row_tiles * count) * count)
+    yield from {min(rows, row_tiles * count) for count in (most, fewest)}
 
 
 def _tiles_of_row(pixels: int, pixel_tiles: int, most_rows: int) -> Iterator[int]:

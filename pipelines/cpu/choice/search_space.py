@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.pipelines.cpu.kernels.group_moments import moments_misfit
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
@@ -92,6 +94,9 @@ class CpuSearchSpace:
     @property
     def copies_half(self) -> bool:
         return self.target.stores_half
+
+    def finds_moments(self, extents: SummedExtents) -> bool:
+        return moments_misfit(extents, self.target) is None
 
     @property
     def unknown_size_tolerance(self) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.element_types import F32
+from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
@@ -111,6 +112,9 @@ class GpuSearchSpace:
     @property
     def copies_half(self) -> bool:
         return False
+
+    def finds_moments(self, extents: SummedExtents) -> bool:
+        return self.target.iree_code.converts_half
 
     @property
     def unknown_size_tolerance(self) -> float:
