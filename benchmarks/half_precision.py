@@ -3,7 +3,8 @@
     python -m benchmarks.half_precision --network resnet18 mobilenetv2 --type bf16 f16 --batch 1 --threads 1
 
 All of a row are timed side by side in one process: our program in the type, our program in f32, torch in the
-type (eager, and traced and frozen), OpenVINO with that precision, and, if asked for, IREE alone. Errors are
+type (eager, and traced and frozen), OpenVINO with that precision, and, if asked for, IREE alone, and what
+takes another precision than the row's type: ours by `precision="bf16"`, OpenVINO in f32. Errors are
 against float64 of the same weights, of the largest result. On a machine that does other things, too,
 `--clock processor` gives the time of the processor; it counts all threads. `--target` is for ours alone.
 Rows that the output already has are skipped, so that a run can be continued. So many rows as `--jobs` says
@@ -31,7 +32,7 @@ from benchmarks.compile_then_time import CompiledNetwork
 from benchmarks.isolation import answer_task, questions, tell
 
 TYPES = ("bf16", "f16")
-TOOLS = ("ours", "ours-f32", "torch", "torch-frozen", "openvino", "openvino-f32", "iree")
+TOOLS = ("ours", "ours-f32", "ours-bf16", "torch", "torch-frozen", "openvino", "openvino-f32", "iree")
 _MOST_SECONDS = 3600.0
 """For the compilation of a row, and for its timing."""
 _CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
@@ -107,7 +108,10 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument("--batch", nargs="+", type=int, default=[1])
     parser.add_argument("--threads", nargs="+", type=int, default=[1])
     parser.add_argument(
-        "--tools", nargs="+", choices=TOOLS, default=[each for each in TOOLS if each != "iree"]
+        "--tools",
+        nargs="+",
+        choices=TOOLS,
+        default=[each for each in TOOLS if each not in ("iree", "ours-bf16")],
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--burst", type=float, default=0.2, help="seconds of a tool in a round")
@@ -182,9 +186,10 @@ def _prepared(tool: str, half: Any, images: Any, row: Row) -> Callable[[], Any]:
     """One inference in a tool, of a network and images of half precision."""
     import torch
 
-    if tool in ("ours", "ours-f32", "iree"):
+    if tool in ("ours", "ours-f32", "ours-bf16", "iree"):
         model = copy.deepcopy(half).float() if tool == "ours-f32" else half
-        return _program(model, images, row, tool != "iree")
+        precision = "bf16" if tool == "ours-bf16" else "as-written"
+        return _program(model, images, row, None if tool == "iree" else precision)
     if tool in ("openvino", "openvino-f32"):
         precision = "f32" if tool == "openvino-f32" else row.type
         return _openvino(half, images, row.threads, precision)
@@ -195,15 +200,16 @@ def _prepared(tool: str, half: Any, images: Any, row: Row) -> Callable[[], Any]:
     return lambda: model(argument)
 
 
-def _program(model: Any, images: Any, row: Row, enable_winograd: bool) -> Callable[[], Any]:
+def _program(model: Any, images: Any, row: Row, precision: str | None) -> Callable[[], Any]:
+    """Our program in a precision, or that of IREE alone without one."""
     import iree.winograd
 
     argument = images.to(next(model.parameters()).dtype)
     imported = iree.winograd.import_torch(copy.deepcopy(model), argument)
-    options: dict[str, Any] = {"threads": row.threads} if enable_winograd else {}
+    options: dict[str, Any] = {} if precision is None else {"threads": row.threads, "precision": precision}
     if row.target is not None:
         options["target"] = row.target
-    compiled = iree.winograd.compile(imported, enable_winograd=enable_winograd, **options)
+    compiled = iree.winograd.compile(imported, enable_winograd=precision is not None, **options)
     program = iree.winograd.load(compiled, threads=row.threads)
     return lambda: program(argument)
 

@@ -185,7 +185,7 @@ def half_precision(files: Sequence[Any]) -> list[str]:
     OpenVINO's error is told since it takes bf16 where it is asked for f16 without units for that.
     """
     records = [record for file in files for record in file]
-    heads = {"ours-f32": "ours in f32", "openvino-f32": "openvino in f32"}
+    heads = {"ours-f32": "ours in f32", "ours-bf16": "ours by bf16", "openvino-f32": "openvino in f32"}
     others = [
         tool
         for tool in HALF_TOOLS[1:]
