@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from math import inf
 
-from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, TILE_CHANNELS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import in_lines
-from iree.winograd.pipelines.cpu.schedules.tiled import split_chunks
+from iree.winograd.pipelines.cpu.schedules.tiled import merged_taps, split_chunks
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -31,7 +32,7 @@ def bf16_vectors_seconds(
     """Seconds of the stages of `Bf16VectorKernel`, infinite where the machine's rate isn't known.
 
         products = register blocks * pairs of the reduction * what a channel of f32 takes, at their rate
-        staging  = elements * chunks of channels * 12 cycles
+        staging  = elements * chunks of channels, or those of rows of merged taps, * 12 cycles
         output   = outputs / 16 * 2.9 cycles
 
     Images of bf16 without padding, as far as the program has them so, are multiplied where they are.
@@ -41,10 +42,10 @@ def bf16_vectors_seconds(
     shape = in_lines(shape)
     work = TiledWork(shape, schedule)
     workers = Workers(machine, threads, work.workgroups)
-    channel_blocks, register_blocks, elements = work.channel_blocks, work.register_blocks, work.elements
+    channel_blocks, register_blocks = work.channel_blocks, work.register_blocks
     pairs = schedule.pairs(shape)
     is_in_place = shape.exact_type == BF16.name and not shape.pads and schedule.takes_channels(shape)
-    copied = 0 if is_in_place else elements * split_chunks(shape)
+    copied = 0 if is_in_place else _copied_chunks(shape, schedule, work)
     # An instruction has two products for each lane.
     of_pairs = replace(machine, flops=machine.bf16_flops / 2)
     per_pair = register_block_seconds(schedule.product, pairs, PAIR_BYTES, target, of_pairs)
@@ -56,3 +57,11 @@ def bf16_vectors_seconds(
         "output": workers.load * outputs * STORE_CYCLES / machine.clock,
     }
     return complete(stages, workers)
+
+
+def _copied_chunks(shape: ConvolutionShape, schedule: Bf16VectorSchedule, work: TiledWork) -> int:
+    """Times 32 numbers that a workgroup copies. Of merged taps the elements of a row lie side by side."""
+    if merged_taps(shape) == 1:
+        return work.elements * split_chunks(shape)
+    row = schedule.merged_row(shape, schedule.pixel_block)
+    return schedule.staged_rows(shape) * ceil_div(row, TILE_CHANNELS)
