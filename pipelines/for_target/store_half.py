@@ -303,6 +303,8 @@ def _replace(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
             unused.append(user)
         elif user.name in KEEPING_ELEMENTS:
             unused += _replace(user.results[0], moved(user, narrowed))
+        elif _is_repetition(user, value):
+            unused += _replace(user.results[0], _repeated(user, narrowed))
         elif value in list(user.operands):
             widen_operands(user, user.regions[0].blocks[0], value, narrowed)
         else:
@@ -356,6 +358,8 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     """
     if _is_statistic(user, value):
         return space.iree_code.converts_half or _has_moments(value, space)
+    if space.copies_half and _is_repetition(user, value):
+        return _is_read(user.results[0], space, half)
     if user.name == _ELEMENTWISE and value in list(user.operands):
         converts = space.iree_code.converts_half or _has_moments(value, space)
         return converts and _computes(user, value, half)
@@ -389,6 +393,25 @@ def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
     total = None if squares is None or with_body(squares, ["arith.mulf"]) is None else squares.results[0]
     reduction = None if total is None else only_user(total)
     return reduction is not None and match_squared_deviations(reduction) is not None
+
+
+def _is_repetition(user: ir.Operation, value: ir.Value) -> bool:
+    """Whether an operation gives elements of `value`, as they are, for each of its own: as nearest pixels."""
+    elementwise = match_elementwise(user)
+    if not isinstance(elementwise, Elementwise) or elementwise.inputs[:-1] != (value,):
+        return False
+    return bool(elementwise.yielded == elementwise.body.arguments[0])
+
+
+def _repeated(repetition: ir.Operation, image: ir.Value) -> ir.Value:
+    """What a repetition makes, of `image` in place of what is that image widened."""
+    elementwise = match_elementwise(repetition)
+    assert isinstance(elementwise, Elementwise), "it was matched before"
+    half = ir.RankedTensorType(image.type).element_type
+    with repetition.location, ir.InsertionPoint(repetition):
+        init = tensor.empty(shape_of(elementwise.result), half)
+        reads = [(image, elementwise.indexing_maps[0])]
+        return build_elementwise(reads, init, lambda elements: elements[0])
 
 
 def _has_moments(value: ir.Value, space: SearchSpace) -> bool:

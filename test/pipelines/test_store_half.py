@@ -229,6 +229,27 @@ def test_what_is_pooled_between_convolutions_is_in_half_precision(stored, monkey
     )
 
 
+class _Enlarged(torch.nn.Module):
+    """Nearest pixels at twice the size, between convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = _convolution(16, 32, 3), _convolution(32, 32, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.first(image))
+        return self.second(torch.nn.functional.interpolate(image, scale_factor=2.0, mode="nearest"))
+
+
+@pytest.mark.this_machine
+@pytest.mark.avx512
+def test_repeated_pixels_between_convolutions_are_in_half_precision(stored, monkeypatch):
+    torch.manual_seed(0)
+    expect_one_more(
+        stored, _Enlarged(), lambda: monkeypatch.setattr(store_half, "_is_repetition", lambda *_: False)
+    )
+
+
 class _Strided(torch.nn.Module):
     """The end of a stage, of which the next one reads every other pixel."""
 

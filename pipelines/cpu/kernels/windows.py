@@ -50,7 +50,7 @@ class WindowKernel(ABC):
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point: N x H... x C to N x OH... x C."""
         windows = self.windows
-        width = vector_width_for(windows.channels, self.target.vector_width)
+        width = vector_width_for(windows.channels, self._lanes(image))
         (*outer, columns), extents = work.sizes.spatial("output"), work.sizes.spatial("input")
         number, *row = unflatten(work.workgroup[0], [work.sizes.batch, *outer])
         with named("row"):
@@ -67,6 +67,10 @@ class WindowKernel(ABC):
                 output.store(self._reduced(elements, channel, width), target + channel)
 
             for_each_vector(windows.channels, width, reduce, "channel")
+
+    def _lanes(self, image: Buffer) -> int:
+        """Of a vector of channels."""
+        return self.target.vector_width
 
     @abstractmethod
     def _reduced(self, elements: Sequence[WindowElement], channel: Index, width: int) -> ir.Value:

@@ -106,3 +106,38 @@ def test_pools_volumes_of_any_size() -> None:
         volume = torch.randn(1, 8, *size)
         expected = torch.nn.functional.max_pool3d(volume, (1, 2, 3), (1, 2, 1)).numpy()
         np.testing.assert_array_equal(np.asarray(run(volume.numpy())), expected)
+
+
+class PooledHalf(torch.nn.Module):
+    """Maxima between filters of a single tap, which keep each channel as it is."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.before, self.after = (
+            torch.nn.Conv2d(channels, channels, 1, groups=channels, bias=False) for _ in range(2)
+        )
+        for each in (self.before, self.after):
+            torch.nn.init.ones_(each.weight)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        pooled = torch.nn.functional.max_pool2d(self.before(image), 3, 2, 1)
+        result: torch.Tensor = self.after(pooled)
+        return result
+
+
+@pytest.mark.avx512
+@pytest.mark.parametrize("type_", wide([torch.bfloat16, torch.float16]), ids=str)
+@pytest.mark.parametrize("channels", [64, 40])
+def test_pools_any_numbers_of_half_precision(type_: torch.dtype, channels: int) -> None:
+    """Bit patterns of any number that isn't denormal, which a rounding to bf16 takes for zero, of what is no
+    number, of either sign, and rows of nothing but infinities."""
+    bits = np.random.default_rng(0).permutation(1 << 16)[: 31 * 22 * channels].astype(np.uint16)
+    image = torch.from_numpy(bits.view(np.int16)).view(type_).reshape(1, channels, 31, 22).clone()
+    image[image.abs() < torch.finfo(type_).tiny] = 0
+    image[:, :, 8:12] = -torch.inf
+    model = PooledHalf(channels).to(type_).eval()
+    compiled = bytes(iree.winograd.compile(iree.winograd.import_torch(model, image), threads=1, strict=True))
+    assert b"winograd_max_pool" in compiled
+    result = iree.winograd.load(compiled, device="local-sync")(image)
+    expected = torch.nn.functional.max_pool2d(image.double(), 3, 2, 1)
+    torch.testing.assert_close(result.double(), expected, rtol=0, atol=0, equal_nan=True)
