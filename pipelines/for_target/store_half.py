@@ -47,6 +47,8 @@ from ..problems.copied_pixels import match_copied_pixels
 from ..selection.module_space import module_space
 
 _ELEMENTWISE = "linalg.generic"
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
+"""Which move nothing."""
 
 
 @register_pass("winograd-store-half")
@@ -62,7 +64,7 @@ class StoreHalf:
     saves: images that only kernels read stay in f32, rounded. Some of their pixels are copied so by kernels
     of CPUs. On CUDA reshapes, transpositions, parts and operations on elements read such images, too, and
     these operations store what they round so where convolutions read it. So do on CPUs those that normalize
-    groups, whose moments a kernel finds. Channels that convolutions insert
+    groups, whose moments a kernel finds, and those that repeat pixels. Channels that convolutions insert
     into one tensor, as concatenations are computed, are of half precision there if all of them are and all
     that reads the tensor takes it.
 
@@ -366,7 +368,7 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
     if user.name in KEEPING_ELEMENTS:
-        by_kernel = space.copies_half and match_copied_pixels(user) is not None
+        by_kernel = space.copies_half and (user.name in _RESHAPES or match_copied_pixels(user) is not None)
         return (by_kernel or space.iree_code.converts_half) and _is_read(user.results[0], space, half)
     group = _reading_group(user)
     if group is None:
