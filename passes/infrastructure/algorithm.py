@@ -19,6 +19,8 @@ from iree.winograd.passes.match.expected_size import (
 ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
 """How the target's kernels work through the algorithm; a convolution hands it to the product it becomes."""
+SCHEDULE_RANGES_ATTRIBUTE_NAME = "winograd.schedule_ranges"
+"""Those for images of other sizes beside it, where these are known only at run time."""
 KEEPS_FILTER_ATTRIBUTE_NAME = "winograd.keeps_filter"
 """On what has a schedule that rounds filters, by which its own isn't: scaled, it would be."""
 TAKES_FILTER_ATTRIBUTE_NAME = "winograd.takes_filter"
@@ -26,6 +28,7 @@ TAKES_FILTER_ATTRIBUTE_NAME = "winograd.takes_filter"
 
 _HANDED_OVER = (
     SCHEDULE_ATTRIBUTE_NAME,
+    SCHEDULE_RANGES_ATTRIBUTE_NAME,
     ORIGIN_ATTRIBUTE_NAME,
     KEEPS_FILTER_ATTRIBUTE_NAME,
     TAKES_FILTER_ATTRIBUTE_NAME,

@@ -12,6 +12,7 @@ from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
@@ -27,6 +28,15 @@ class Lowering(Protocol):
         That is the backend's `insertion` of the group, if there is one. Raises ValueError for a group that
         the kernels don't compute by `schedule`.
         """
+
+    def lower_ranges(self, group: ConvolutionGroup, ranges: Sequence[ScheduleRange]) -> ir.Value:
+        """As `lower` of a group that has several schedules, each for images of some sizes.
+
+        Raises ValueError for a range that has a misfit.
+        """
+
+    def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
+        """Why the kernels don't compute the images of one of several ranges; None where they do."""
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatch that computes `operation`, at the insertion point; gives what it makes.

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, get_type_hints
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.infrastructure.algorithm import SCHEDULE_ATTRIBUTE_NAME, TAKES_FILTER_ATTRIBUTE_NAME
+from iree.winograd.passes.infrastructure.algorithm import (
+    SCHEDULE_ATTRIBUTE_NAME,
+    SCHEDULE_RANGES_ATTRIBUTE_NAME,
+    TAKES_FILTER_ATTRIBUTE_NAME,
+)
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 
 from .module_backend import backends
+
+_SCHEDULE, _TIMES, _BELOW = "schedule", "times", "below_tiles"
+"""The entries of a range, of which the last has no end."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +66,24 @@ def schedule_from_record(record: Mapping[str, Any]) -> Schedule:
 
 def set_schedule(operation: ir.Operation, schedule: Schedule) -> None:
     """Annotate a convolution, or the product that it became."""
-    integer = ir.IntegerType.get_signless(64)
-    operation.attributes[SCHEDULE_ATTRIBUTE_NAME] = ir.DictAttr.get(
-        {
-            name: ir.StringAttr.get(value) if isinstance(value, str) else ir.IntegerAttr.get(integer, value)
-            for name, value in schedule_record(schedule).items()
-        }
-    )
+    operation.attributes[SCHEDULE_ATTRIBUTE_NAME] = ir.DictAttr.get(_entries(schedule))
     note_filters(operation, schedule)
+
+
+def set_schedule_ranges(operation: ir.Operation, ranges: Sequence[ScheduleRange]) -> None:
+    """Annotate a convolution of images of unknown sizes that has several schedules."""
+    operation.attributes[SCHEDULE_RANGES_ATTRIBUTE_NAME] = ir.ArrayAttr.get(
+        [
+            ir.DictAttr.get(
+                {
+                    _SCHEDULE: ir.DictAttr.get(_entries(each.schedule)),
+                    _TIMES: ir.FloatAttr.get_f64(each.times),
+                    **({} if each.below is None else {_BELOW: _number(each.below)}),
+                }
+            )
+            for each in ranges
+        ]
+    )
 
 
 def note_filters(operation: ir.Operation, schedule: Schedule) -> None:
@@ -78,7 +96,38 @@ def schedule_of(operation: ir.Operation) -> Schedule | None:
     """The annotation of a convolution or product. Raises ValueError when it is malformed."""
     if SCHEDULE_ATTRIBUTE_NAME not in operation.attributes:
         return None
-    attribute = operation.attributes[SCHEDULE_ATTRIBUTE_NAME]
+    return _schedule(operation.attributes[SCHEDULE_ATTRIBUTE_NAME])
+
+
+def schedule_ranges_of(operation: ir.Operation) -> tuple[ScheduleRange, ...]:
+    """The schedules by ranges of a convolution or product, none where it has one for all sizes.
+
+    Raises ValueError when the annotation is malformed.
+    """
+    if SCHEDULE_RANGES_ATTRIBUTE_NAME not in operation.attributes:
+        return ()
+    attribute = operation.attributes[SCHEDULE_RANGES_ATTRIBUTE_NAME]
+    if not isinstance(attribute, ir.ArrayAttr) or len(attribute) == 0:
+        raise ValueError(f"expected an array of ranges, got {attribute}")
+    ranges = tuple(map(_range, attribute))
+    ends = [each.below for each in ranges]
+    bounds = [each for each in ends if each is not None]
+    if None in ends[:-1] or ends[-1] is not None or sorted(set(bounds)) != bounds:
+        raise ValueError(f"the tiles of ranges must increase, and those of the last have no end: {attribute}")
+    return ranges
+
+
+def _range(attribute: ir.Attribute) -> ScheduleRange:
+    entries = {each.name: each.attr for each in attribute} if isinstance(attribute, ir.DictAttr) else {}
+    if not {_SCHEDULE, _TIMES} <= set(entries) <= {_SCHEDULE, _TIMES, _BELOW}:
+        raise ValueError(f"expected {_SCHEDULE}, {_TIMES} and {_BELOW}, got {attribute}")
+    times, below = entries[_TIMES], entries.get(_BELOW)
+    if not isinstance(times, ir.FloatAttr) or not isinstance(below, ir.IntegerAttr | None):
+        raise ValueError(f"expected numbers, got {attribute}")
+    return ScheduleRange(_schedule(entries[_SCHEDULE]), times.value, None if below is None else below.value)
+
+
+def _schedule(attribute: ir.Attribute) -> Schedule:
     if not isinstance(attribute, ir.DictAttr):
         raise ValueError(f"expected a dictionary, got {attribute}")
     return schedule_from_record(
@@ -87,3 +136,14 @@ def schedule_of(operation: ir.Operation) -> Schedule | None:
             for entry in attribute
         }
     )
+
+
+def _entries(schedule: Schedule) -> dict[str, ir.Attribute]:
+    return {
+        name: ir.StringAttr.get(value) if isinstance(value, str) else _number(value)
+        for name, value in schedule_record(schedule).items()
+    }
+
+
+def _number(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

@@ -83,6 +83,10 @@ class SearchSpace(Hashable, Protocol):
     def schedules(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """All schedules worth measuring that keep the target's limits, the default one first."""
 
+    def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[Schedule]:
+        """Those that keep the target's limits for images of about the expected sizes, if there are others
+        for images of other sizes."""
+
     def limit_seconds(self, operations: int, size: int, schedule: Schedule) -> float | None:
         """What no kernel by `schedule` takes less than that does so many operations and moves `size` bytes.
 

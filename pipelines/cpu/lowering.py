@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, stored_filters
 from iree.winograd.pipelines.cpu.kernels.kernel_of import (
@@ -47,6 +48,7 @@ from iree.winograd.pipelines.emission.signature import DispatchSignature, Dispat
 from iree.winograd.pipelines.emission.work import BATCH, Sizes
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
@@ -83,6 +85,13 @@ class CpuLowering:
         if isinstance(group, WeightGradientGroup):
             return self._weight_gradient(group, schedule)
         return self._convolution(group, schedule)
+
+    def lower_ranges(self, group: ConvolutionGroup, ranges: Sequence[ScheduleRange]) -> ir.Value:
+        """Raises ValueError."""
+        raise ValueError(str(self.range_misfit(group, ranges[0])))
+
+    def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
+        return "kernels of CPUs have what blocks are right for an image's size"
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatch that computes an operation without a misfit, at the insertion point."""

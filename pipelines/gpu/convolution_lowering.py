@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
@@ -63,6 +63,8 @@ class ConvolutionLowering(ABC):
 
     launcher: Launcher
     group: ConvolutionGroup
+    onto: ir.Value | None = field(default=None, kw_only=True)
+    """What dispatches for images of other sizes gave, which is to be what these give, too."""
 
     @abstractmethod
     def lower(self) -> ir.Value:
@@ -91,14 +93,14 @@ class ConvolutionLowering(ABC):
             order = to_channels_last(len(result.extents))
             extents = tuple(result.extents[dimension] for dimension in order)
             result = TensorArgument(extents, result.element, by_quads, result.dynamic)
-        insertion, updated = insertion_of(self.group), None
+        insertion, updated = insertion_of(self.group), self.onto
         if insertion is not None:
-            updated, part = insertion.operands[1], match_slice(insertion, of_any_size=True)
+            whole, part = insertion.operands[1], match_slice(insertion, of_any_size=True)
             assert part is not None
-            tensor = image_tensor(updated.type, self._size_of_result, channels_first=False)
-            result = TensorArgument.of(updated, by_quads, tensor).part(part.offsets, part.strides)
+            tensor = image_tensor(whole.type, self._size_of_result, channels_first=False)
+            result = TensorArgument.of(whole, by_quads, tensor).part(part.offsets, part.strides)
             # IREE would make an empty operand a constant, of which it copies all before a part is written.
-            updated = None if is_empty(updated) else updated
+            updated = whole if updated is None and not is_empty(whole) else updated
         outputs = self.launcher.launch(
             FinishingKernel.of(kernel, len(operands), transform, self.launcher.target),
             kernel_name(self.group.shape, stage),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.pipelines.emission.tile_range import TileRange
 from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
 from iree.winograd.pipelines.gpu.convolution_lowering import (
     ColumnsLowering,
@@ -83,6 +85,7 @@ from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientL
 from iree.winograd.pipelines.gpu.windows_lowering import lowered_windows
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,
@@ -127,6 +130,26 @@ class GpuLowering:
         if reason := kernel_misfit(group.shape, self.target, schedule):
             raise ValueError(reason)
         return LOWERINGS[type(schedule)](self._launcher, group, schedule).lower()
+
+    def lower_ranges(self, group: ConvolutionGroup, ranges: Sequence[ScheduleRange]) -> ir.Value:
+        """Emits the dispatches of all ranges; only those of the range that an image is in have workgroups."""
+        result, first = None, 0
+        for each in ranges:
+            sized = replace(group, times=each.times)
+            if reason := self.range_misfit(group, each):
+                raise ValueError(reason)
+            launcher = replace(self._launcher, tiles=TileRange(sized.shape, first, each.below))
+            lowering = LOWERINGS[type(each.schedule)](launcher, sized, each.schedule)
+            assert isinstance(lowering, ConvolutionLowering), "it has no misfit"
+            result, first = replace(lowering, onto=result).lower(), each.below or 0
+        if result is None:
+            raise ValueError("a convolution has at least one schedule")
+        return result
+
+    def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
+        if group.output_transform.channels_first:
+            return "images are transposed behind the kernels of all sizes"
+        return kernel_misfit(replace(group, times=range_.times).shape, self.target, range_.schedule)
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatches of an operation that there are kernels for."""

@@ -25,6 +25,8 @@ class ConvolutionGroup:
     transformed_filter: ir.Value
     product: ir.Operation
     output_transform: OutputTransformOp
+    times: float = 1.0
+    """Sizes that kernels are built for over those that are expected, where any may come."""
 
     @property
     def source(self) -> ChannelSlice:
@@ -113,7 +115,7 @@ class ConvolutionGroup:
             output_channels_first=self.output_transform.channels_first,
         )
         require_outputs(shape, outputs)
-        return shape
+        return shape if self.times == 1.0 else shape.resized(self.times)
 
 
 def match_group(output_transform: OutputTransformOp) -> ConvolutionGroup | NoMatch:

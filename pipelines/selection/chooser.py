@@ -28,6 +28,7 @@ from .prediction import (
     predict_fastest,
     suiting_other_sizes,
 )
+from .schedule_ranges import schedule_ranges
 
 if TYPE_CHECKING:
     from .tuning_database import TuningDatabase
@@ -106,6 +107,9 @@ class Chooser:
             if limit != asked:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
+        if not tuned:
+            ranges = schedule_ranges(problem, self.space, chosen.implementation, limit)
+            decision = replace(decision, ranges=ranges)
         if not decision.stays_single:
             return decision
         return replace(decision, reason=f"{reason}; {_why_single(precision, candidates, limit)}")

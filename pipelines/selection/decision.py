@@ -8,6 +8,7 @@ from math import inf
 
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 
 from .implementation import Implementation
 from .layer import LayerKind
@@ -67,6 +68,9 @@ class Decision:
     """Whether the choice is the fastest of those measured rather than predicted."""
     precision: Precision = "as-written"
     """What the user asked for."""
+
+    ranges: tuple[ScheduleRange, ...] = ()
+    """The schedules of the chosen algorithm for images of different sizes, where there are several."""
 
     @property
     def stays_single(self) -> bool:

@@ -20,7 +20,12 @@ from iree.winograd.passes.infrastructure.registry import PassError, register_pas
 from iree.winograd.passes.infrastructure.remarks import remark_analysis, remark_missed
 from iree.winograd.passes.infrastructure.unit import Unit, set_origin
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
-from iree.winograd.pipelines.backends.schedules import note_filters, schedule_of, set_schedule
+from iree.winograd.pipelines.backends.schedules import (
+    note_filters,
+    schedule_of,
+    set_schedule,
+    set_schedule_ranges,
+)
 from iree.winograd.pipelines.problems.executable_target import executable_targets
 from iree.winograd.pipelines.selection.options import WinogradOptions
 
@@ -134,6 +139,8 @@ class SelectAlgorithm:
         set_algorithm(layer.operation, chosen.algorithm)
         set_origin(layer.operation, Unit(PASS_NAME, layer.kind, layer.number))
         set_schedule(layer.operation, chosen.schedule)
+        if decision.ranges:
+            set_schedule_ranges(layer.operation, decision.ranges)
         problem = decision.problem
         are_transformed = not chosen.algorithm.is_direct
         if (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -12,8 +14,10 @@ from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend, Lowering
 from iree.winograd.pipelines.backends.module_backend import module_backend
-from iree.winograd.pipelines.backends.schedules import schedule_of
+from iree.winograd.pipelines.backends.schedules import schedule_of, schedule_ranges_of
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import joined
 from iree.winograd.pipelines.problems.weight_gradient_group import (
     WeightGradientGroup,
     match_weight_gradient_group,
@@ -96,11 +100,29 @@ def _replace(
         raise ValueError("its linalg.batch_matmul has no winograd.schedule")
     origin = origin_of(group.product)
     with group.product.location, ir.InsertionPoint(lowered):
-        result = lowering.lower(group, schedule)
+        result = _lowered(group, schedule, lowering)
     if origin is not None:
         _set_origin_of_dispatches(result, origin)
     lowered.results[0].replace_all_uses_with(result)
     erase_if_unused([lowered])
+
+
+def _lowered(
+    group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule, lowering: Lowering
+) -> ir.Value:
+    """By `schedule`, or by those of several ranges of sizes, which it stands in for where they misfit."""
+    ranges = schedule_ranges_of(group.product)
+    if not ranges or isinstance(group, WeightGradientGroup):
+        return lowering.lower(group, schedule)
+    fitting = joined(
+        [
+            each
+            if lowering.range_misfit(group, each) is None
+            else replace(each, schedule=schedule, times=1.0)
+            for each in ranges
+        ]
+    )
+    return lowering.lower_ranges(group, fitting) if len(fitting) > 1 else lowering.lower(group, schedule)
 
 
 def _set_origin_of_dispatches(result: ir.Value, origin: Unit) -> None:

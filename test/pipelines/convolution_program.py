@@ -19,6 +19,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 
 Array = npt.NDArray[Any]
 
@@ -103,6 +104,8 @@ class Program:
     """Whether the image is added to the sums, as residual networks do; it has as many pixels and channels."""
     schedule: Schedule | None = None
     """The default one where it is None."""
+    ranges: tuple[ScheduleRange, ...] = ()
+    """Those of images of other sizes beside it."""
 
     def __str__(self) -> str:
         parts = [f"F({'x'.join(map(str, self.m))},{'x'.join(map(str, self.p))})"]
@@ -124,6 +127,8 @@ class Program:
             parts.append("adds-image")
         if self.schedule is not None:
             parts.append("scheduled")
+        if self.ranges:
+            parts.append(f"{len(self.ranges)}-ranges")
         if self.activation != "relu":
             parts.append(self.activation.replace(" ", "-"))
         return "-".join(parts)
@@ -265,6 +270,8 @@ func.func @{name}({arguments}) -> {result} {{
         algorithm = f"winograd.algorithm = {{output_tile = {_array(self.m)}, part_size = {_array(self.p)}}}"
         if self.schedule is not None:
             algorithm += f", {schedule_text(self.schedule)}"
+        if self.ranges:
+            algorithm += f", {ranges_text(self.ranges)}"
         strides, dilations = self.per_dimension("strides", 1), self.per_dimension("dilations", 1)
         if self.groups == 1:
             attributes = f"{{dilations = {_vector(dilations)}, strides = {_vector(strides)}, {algorithm}}}"
@@ -464,8 +471,21 @@ def check_together(
 
 def schedule_text(schedule: Schedule) -> str:
     """The attribute that states it."""
+    return f"winograd.schedule = {_dictionary(schedule)}"
+
+
+def ranges_text(ranges: Sequence[ScheduleRange]) -> str:
+    """The attribute that states them."""
+    texts = []
+    for each in ranges:
+        below = "" if each.below is None else f", below_tiles = {each.below} : i64"
+        texts.append(f"{{schedule = {_dictionary(each.schedule)}, times = {each.times} : f64{below}}}")
+    return f"winograd.schedule_ranges = [{', '.join(texts)}]"
+
+
+def _dictionary(schedule: Schedule) -> str:
     fields = (f"{name} = {_attribute(value)}" for name, value in schedule_record(schedule).items())
-    return f"winograd.schedule = {{{', '.join(fields)}}}"
+    return f"{{{', '.join(fields)}}}"
 
 
 def compile_rewritten(text: str, target: str, flags: Sequence[str] = (), threads: int | None = None) -> Any:

@@ -133,6 +133,10 @@ class CpuSearchSpace:
             space = KERNEL_CHOICES[type(default)].space(shape, self.target, self.threads, default)
             yield from (schedule for schedule in space if schedule != default)
 
+    def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
+        """All: kernels keep no blocks."""
+        return self.schedules(shape)
+
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """For tiles; kernels without are few to predict."""
         if shape.transform_size == 1 or isinstance(shape, WeightGradientShape):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from iree.winograd.passes.match.problem import OTHER_SIZES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, is_depthwise
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, is_depthwise, kernel_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
@@ -18,7 +19,7 @@ from .weight_gradient_schedules import weight_gradient_schedules
 
 
 def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -> Iterator[GpuSchedule]:
-    """All schedules for a convolution that keep the target's limits."""
+    """All schedules for a convolution of the expected sizes that keep the target's limits."""
     if isinstance(shape, WeightGradientShape):
         yield from weight_gradient_schedules(shape, target, machine)
         return
@@ -30,3 +31,13 @@ def schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine) -
     yield from matrix_schedules(shape, target, machine)
     yield from fused_schedules(shape, target, machine)
     yield from grouped_schedules(shape, target, machine)
+
+
+def schedules_of_all_sizes(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[GpuSchedule]:
+    """Those that suit images of half and twice the expected sizes, too, where any may come."""
+    others = [shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes]
+    for schedule in schedules(shape, target, machine):
+        if all(kernel_misfit(each, target, schedule) is None for each in others):
+            yield schedule

@@ -11,7 +11,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .candidate_schedules import schedules
+from .candidate_schedules import schedules_of_all_sizes
 from .stage_seconds import stage_seconds
 
 
@@ -24,7 +24,7 @@ def default_schedules(
     """
     fastest: dict[tuple[int, int | None, str | None], GpuSchedule] = {}
     for schedule in sorted(
-        schedules(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
+        schedules_of_all_sizes(shape, target, machine), key=lambda each: _seconds(shape, each, machine)
     ):
         arithmetic = schedule.matrix_products, schedule.summed_block, schedule.multiplied_type
         fastest.setdefault(arithmetic, schedule)

@@ -18,7 +18,7 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .candidate_schedules import schedules
+from .candidate_schedules import schedules, schedules_of_all_sizes
 from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
@@ -149,8 +149,14 @@ class GpuSearchSpace:
         default = self.default_schedule(shape)
         yield default
         yield from (
-            schedule for schedule in schedules(shape, self.target, self.machine) if schedule != default
+            schedule
+            for schedule in schedules_of_all_sizes(shape, self.target, self.machine)
+            if schedule != default
         )
+
+    def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
+        """Those that keep the target's limits for images of about the expected sizes."""
+        return schedules(shape.channels_last, self.target, self.machine)
 
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """Nothing: a GPU's few algorithms are all predicted."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Protocol
 
@@ -15,6 +16,7 @@ from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_execu
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
+from iree.winograd.pipelines.emission.tile_range import TileRange
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 
@@ -169,6 +171,8 @@ class Launcher:
     target: GpuTarget
     constants: SharedConstants = field(default_factory=SharedConstants)
     """What kernels read that was computed of constants."""
+    tiles: TileRange | None = None
+    """The images whose kernels have workgroups; None for all."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def launch(
@@ -184,8 +188,10 @@ class Launcher:
         """Emits a dispatch at the insertion point, and its executable unless an equal kernel has one.
 
         The result is `updated`, where that is given, part of which the kernel overwrites. Gives the
-        dispatch's result.
+        dispatch's result. For images outside of `tiles` a kernel that is told sizes has no workgroups, and
+        what kernels pass to each other no elements.
         """
+        tiles = None if sizes is ONE_IMAGE else self.tiles
         bound = (*(argument for _, argument in operands), result)
         arguments = bound[: len(operands)] if updated is None else bound
         values = [value for value, _ in operands] + ([] if updated is None else [updated])
@@ -194,7 +200,7 @@ class Launcher:
         signature = DispatchSignature(
             tuple(tensors[: len(arguments)]), tensors[-1], stated, updates_last_operand=updated is not None
         )
-        key = (kernel, *(each.kernel_key for each in bound))
+        key = (kernel, tiles, *(each.kernel_key for each in bound))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             grid = Grid(kernel.workgroups, self.target.max_workgroups)
@@ -207,7 +213,7 @@ class Launcher:
                 unique,
                 signature,
                 _translation(threads),
-                grid.launched,
+                grid.launched if tiles is None else partial(_launched_within, tiles, grid),
                 placed,
                 [each.bind for each in bound],
                 {**self._residency(threads), **_clustering(threads)},
@@ -217,14 +223,14 @@ class Launcher:
         workload = [known for known in sizes.values() if not isinstance(known, int)]
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
         of_program = told(sizes)
-        extents = [extent.value for each in arguments for extent in each.dynamic_extents(of_program)]
+        extents = [extent.value for each in arguments for extent in _extents(each, of_program, tiles)]
         return dispatch_kernel(
             [result.type],
             workload,
             entry,
             [*values, *workload],
             extents,
-            [extent.value for extent in result.dynamic_extents(of_program)],
+            [extent.value for extent in _extents(result, of_program, tiles)],
             tied_operands=signature.tied_operands,
         ).result
 
@@ -234,6 +240,20 @@ class Launcher:
             return {}
         workgroups = max(1, threads.resident // threads.count)
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
+
+
+def _launched_within(tiles: TileRange, grid: Grid, sizes: Sizes) -> tuple[Index, ...]:
+    """The extents of a grid to launch: none for images outside of `tiles`."""
+    first, *others = grid.launched(sizes)
+    return tiles.all_or_none(sizes, first), *others
+
+
+def _extents(argument: TensorArgument, sizes: Sizes, tiles: TileRange | None) -> list[Index]:
+    """The extents of a tensor of the program known only at run time, in their order."""
+    extents = argument.dynamic_extents(sizes)
+    if tiles is None or argument.leading is None:
+        return extents
+    return [tiles.all_or_none(sizes, each) for each in extents]
 
 
 def _clustering(threads: WorkgroupThreads) -> dict[str, ir.Attribute]:

@@ -7,7 +7,6 @@ from math import isqrt, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.problem import OTHER_SIZES
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -79,9 +78,7 @@ class GemvSchedule(ProductSchedule):
         most = MAX_GEMV_ROWS
         if elements <= MAX_GEMV_REREAD:
             most = MAX_GEMV_LAYER_ROWS
-            # Those of the largest images that are likely.
-            likely = rows * int(max(OTHER_SIZES)) ** len(shape.unknown_sizes)
-            is_small = likely <= MAX_GEMV_F32_ROWS and likely * elements <= MAX_GEMV_PRODUCTS
+            is_small = rows <= MAX_GEMV_F32_ROWS and rows * elements <= MAX_GEMV_PRODUCTS
             if is_small and shape.exact_type is None:
                 most = MAX_GEMV_F32_ROWS
         return is_direct and is_pointwise and rows <= most

@@ -10,6 +10,7 @@ import pytest
 from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from scheduled_program import F2X2
 from wide import sampled
 
@@ -43,6 +44,40 @@ def test_agrees_with_float64_at_all_sizes(program: Program, gpu_target: str, gpu
     batches = (1, 3) if program.dynamic_batch else (1,)
     sizes = [size[: program.rank] for size in SIZES]
     program.check_sizes(sizes, batches, target=gpu_target, device=gpu_device)
+
+
+BLOCKS_OF_32, BLOCKS_OF_64 = GemmSchedule(32, 32, 16, 4, 4), GemmSchedule(64, 32, 16, 8, 4)
+TWO = (ScheduleRange(BLOCKS_OF_32, 0.5, 40), ScheduleRange(BLOCKS_OF_64, 1.0, None))
+RANGED = [
+    replace(TILED, m=(2, 2), schedule=BLOCKS_OF_64, ranges=(ScheduleRange(F2X2, 0.5, 8), *TWO)),
+    replace(POINTWISE, schedule=BLOCKS_OF_64, ranges=TWO, adds_image=True, outputs=20, dynamic_batch=True),
+    replace(
+        DEPTHWISE,
+        strides=(2, 1),
+        schedule=GpuDepthwiseSchedule(64, 4, columns=1),
+        ranges=(
+            ScheduleRange(GpuDepthwiseSchedule(64, 4, columns=1), 1.0, 35),
+            ScheduleRange(GpuDepthwiseSchedule(64, 4, columns=4), 2.0, None),
+        ),
+    ),
+    replace(
+        DIRECT,
+        schedule=BLOCKS_OF_64,
+        ranges=(ScheduleRange(GemmSchedule(32, 32, 16, 4, 4, 3), 0.5, 35), TWO[1]),
+    ),
+]
+"""Of two or three schedules, each for images of so many tiles."""
+
+
+@pytest.mark.parametrize("program", sampled(RANGED, RANGED[:2]), ids=str)
+def test_all_schedules_of_ranges_agree_with_float64(
+    program: Program, gpu_target: str, gpu_device: str
+) -> None:
+    """On both sides of all boundaries: images of one row less, and where a range begins."""
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    program.check_sizes(
+        [(5, 7), (6, 7), (7, 5), (8, 5), (28, 28), (1, 1)], batches, target=gpu_target, device=gpu_device
+    )
 
 
 IMAGES = """
