@@ -9,6 +9,8 @@ from iree.winograd.dialect.algebra.numerics import summed_block
 
 FILTER_TRANSFORM_STAGE = "filter transform"
 """The name of the stage that transforms a filter which is known only when the program runs."""
+LAUNCH_STAGE = "launch"
+"""From the ends of a GPU's kernels to the beginnings of those behind them."""
 
 
 @dataclass(frozen=True)

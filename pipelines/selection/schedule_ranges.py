@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
+from math import inf, prod
 
 from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule import LAUNCH_STAGE, Schedule
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange, joined
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -17,11 +17,11 @@ from .candidates import convolution_shape
 from .implementation import Implementation
 from .prediction import implementation_error
 
-MOST_LOSS = 1.3
-"""Times that one schedule may take, at half to twice the expected sizes, what the best one is predicted to
-take there, before there are several: each is a kernel more to compile and to load."""
-LEAST_GAIN = 1.1
-"""Times that another one is predicted to be faster by, where there are several."""
+MOST_LOSS = 0.15
+"""What one schedule may take longer at half to twice the expected sizes than the best one there, over what
+the kernels of that take, before there are several: each is a kernel more to compile and to load."""
+LEAST_GAIN = 0.05
+"""The same that others have to gain where there are several."""
 _STEPS = 8
 """Sizes between two, among which that is found from which on the schedule of the larger one is faster."""
 _TIMES = tuple(sorted((*OTHER_SIZES, 1.0)))
@@ -53,10 +53,7 @@ class _Layer:
 
     def ranges(self) -> tuple[ScheduleRange, ...]:
         single, fastest = self.chosen.schedule, {times: self._fastest(times) for times in _TIMES}
-        losses = {
-            times: self._seconds(single, times) / self._seconds(each, times)
-            for times, each in fastest.items()
-        }
+        losses = {times: self._loss(single, each, times) for times, each in fastest.items()}
         if max(losses.values()) <= MOST_LOSS:
             return ()
         taken = [(times, fastest[times] if losses[times] > LEAST_GAIN else single) for times in _TIMES]
@@ -97,8 +94,18 @@ class _Layer:
         batch = self.problem.batch or self.problem.expected_batch or self.space.dynamic_batch
         return batch * prod(self._shape(times).tiles_per_image)
 
+    def _loss(self, schedule: Schedule, fastest: Schedule, times: float) -> float:
+        stages = self.space.stage_seconds(self._shape(times), fastest)
+        longer = self._seconds(schedule, times) - sum(stages.values())
+        return longer / sum(seconds for stage, seconds in stages.items() if stage != LAUNCH_STAGE)
+
     def _seconds(self, schedule: Schedule, times: float) -> float:
-        return sum(self.space.stage_seconds(self._shape(times), schedule).values())
+        """Predicted; infinite where the schedule isn't for images of that size."""
+        shape = self._shape(times)
+        if self.space.misfit(shape, schedule) is not None:
+            return inf
+        return sum(self.space.stage_seconds(shape, schedule).values())
 
     def _shape(self, times: float) -> ConvolutionShape:
-        return convolution_shape(self.problem.resized(times), self.chosen.algorithm)
+        """Images are transposed where no kernel of the chosen schedule reads them channels first."""
+        return convolution_shape(self.problem.resized(times), self.chosen.algorithm).channels_last

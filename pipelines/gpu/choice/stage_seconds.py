@@ -36,7 +36,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 from iree.winograd.pipelines.machines.model import GpuMachine
-from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE
+from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE, LAUNCH_STAGE
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .block_cost import block_seconds, strip_seconds
@@ -57,16 +57,23 @@ def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMa
     Of sizes known only at run time they are those of `representative` ones.
     """
     stages = STAGE_SECONDS[type(schedule)](representative(shape), schedule, machine)
-    longer = _DIVISIONS.get(type(schedule))
-    if longer is None or not shape.unknown_sizes or shape.is_of_single_pixels:
-        return stages
-    return {stage: seconds * (1.0 if stage == "launch" else longer) for stage, seconds in stages.items()}
+    longer = _divisions(schedule) if shape.unknown_sizes and not shape.is_of_single_pixels else 1.0
+    return {stage: seconds * (1.0 if stage == LAUNCH_STAGE else longer) for stage, seconds in stages.items()}
 
 
-_DIVISIONS: Mapping[type[GpuSchedule], float] = MappingProxyType({FusedSchedule: 1.3, GemmSchedule: 1.15})
-"""What kernels take longer whose threads locate several tiles or rows each by sizes known only at run time.
-On an H200 tiles of 96x80x16 and of 48x40x32 took 4.9 and 5.6 us in place of 3.7 and 4.9; products of a
-signal's 15 taps 4.3 and 3.5 in place of 3.8 and 3.0, of a film's 27 7.7 and 6.1 in place of 6.9 and 5.5."""
+def _divisions(schedule: GpuSchedule) -> float:
+    """What kernels take longer that locate several tiles or rows each by sizes known only at run time."""
+    if isinstance(schedule, GemmSchedule):
+        return _GEMM_DIVISIONS.get(schedule.thread_rows, 1.0)
+    return _FUSED_DIVISIONS if isinstance(schedule, FusedSchedule) else 1.0
+
+
+_FUSED_DIVISIONS = 1.3
+"""On an H200 tiles of 96x80x16 and of 48x40x32 took 4.9 and 5.6 us in place of 3.7 and 4.9."""
+_GEMM_DIVISIONS: Mapping[int, float] = MappingProxyType({4: 1.2, 8: 1.05})
+"""By the rows of a thread's sums: products of a signal's 15 taps took 4.3 and 3.5 us in place of 3.8 and 3.0,
+of a film's 27 7.7 and 6.1 in place of 6.9 and 5.5. Of its layers at 16 x 128 x 96 four rows took 39 to 77 us,
+eight 31 to 54, where 34 to 66 and 32 to 57 are predicted of known sizes."""
 _StageSeconds = Callable[[Any, Any, GpuMachine], Mapping[str, float]]
 _FilterSeconds = Callable[[ConvolutionShape, Any, GpuMachine], float]
 

@@ -129,4 +129,6 @@ def test_sums_windows_of_any_size(
         padded = np.pad(image, ((0, 0), (padding, padding), (padding, padding), (0, 0)))
         windows = np.lib.stride_tricks.sliding_window_view(padded, (window, window), axis=(1, 2))
         expected = windows[:, ::stride, ::stride].sum(axis=(-2, -1)) / 2
-        np.testing.assert_array_equal(np.asarray(run(image)), expected)
+        # The identity behind them is exact, but for split products on matrix units: as sums in f32.
+        rounded = channels * np.finfo(np.float32).eps / 2
+        np.testing.assert_allclose(np.asarray(run(image)), expected, rtol=rounded)

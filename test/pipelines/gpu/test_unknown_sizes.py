@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import iree.winograd
 import numpy as np
 import pytest
 from convolution_program import Program
+from iree.winograd.loading.program_context import INSTANCE
+from iree.winograd.loading.program_module import program_module
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.problems.launches import Launch
+from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from scheduled_program import F2X2
 from wide import sampled
@@ -48,36 +53,51 @@ def test_agrees_with_float64_at_all_sizes(program: Program, gpu_target: str, gpu
 
 BLOCKS_OF_32, BLOCKS_OF_64 = GemmSchedule(32, 32, 16, 4, 4), GemmSchedule(64, 32, 16, 8, 4)
 TWO = (ScheduleRange(BLOCKS_OF_32, 0.5, 40), ScheduleRange(BLOCKS_OF_64, 1.0, None))
+IN_PARTS = ScheduleRange(replace(BLOCKS_OF_32, reduction_parts=3), 0.5, 40)
+COLUMNS = tuple(GpuDepthwiseSchedule(64, 4, columns=columns) for columns in (1, 4))
 RANGED = [
     replace(TILED, m=(2, 2), schedule=BLOCKS_OF_64, ranges=(ScheduleRange(F2X2, 0.5, 8), *TWO)),
     replace(POINTWISE, schedule=BLOCKS_OF_64, ranges=TWO, adds_image=True, outputs=20, dynamic_batch=True),
     replace(
         DEPTHWISE,
         strides=(2, 1),
-        schedule=GpuDepthwiseSchedule(64, 4, columns=1),
-        ranges=(
-            ScheduleRange(GpuDepthwiseSchedule(64, 4, columns=1), 1.0, 35),
-            ScheduleRange(GpuDepthwiseSchedule(64, 4, columns=4), 2.0, None),
-        ),
+        schedule=COLUMNS[0],
+        ranges=(ScheduleRange(COLUMNS[0], 1.0, 20), ScheduleRange(COLUMNS[1], 2.0, None)),
     ),
-    replace(
-        DIRECT,
-        schedule=BLOCKS_OF_64,
-        ranges=(ScheduleRange(GemmSchedule(32, 32, 16, 4, 4, 3), 0.5, 35), TWO[1]),
-    ),
+    replace(DIRECT, schedule=BLOCKS_OF_64, ranges=(IN_PARTS, TWO[1])),
 ]
 """Of two or three schedules, each for images of so many tiles."""
+RANGED_SIZES = [(1, 1), (3, 13), (8, 5), (7, 7), (28, 28)]
+"""Of one tile less than a range begins with, of as many, and others."""
 
 
 @pytest.mark.parametrize("program", sampled(RANGED, RANGED[:2]), ids=str)
-def test_all_schedules_of_ranges_agree_with_float64(
+def test_the_schedules_of_all_ranges_agree_with_float64(
     program: Program, gpu_target: str, gpu_device: str
 ) -> None:
-    """On both sides of all boundaries: images of one row less, and where a range begins."""
     batches = (1, 3) if program.dynamic_batch else (1,)
-    program.check_sizes(
-        [(5, 7), (6, 7), (7, 5), (8, 5), (28, 28), (1, 1)], batches, target=gpu_target, device=gpu_device
+    program.check_sizes(RANGED_SIZES, batches, target=gpu_target, device=gpu_device)
+
+
+def test_the_kernels_of_one_range_are_launched() -> None:
+    """Those of others are left out of the list of a call, and have no memory between them."""
+    program = RANGED[0]
+    compiled = iree.winograd.compile(
+        program.function("main"), target="cuda:sm_90a", strict=True, size_hint=program.size
     )
+    module = program_module(INSTANCE, compiled)
+    reflection = module.lookup_function("main").reflection
+    launches = OpenLaunches.from_json(reflection[OPEN_LAUNCHES_KEY])
+    by_size = {}
+    for size in ((1, 1), (3, 13), (8, 5), (28, 28)):
+        call = launches.at([(1, *size, program.channels), (program.outputs,)])
+        by_size[size] = [each.kernel for stage in call.stages for each in stage if isinstance(each, Launch)]
+        allocated = 4 * prod(size) * program.outputs
+        assert (sum(call.allocations) > allocated) == (size != (1, 1)), "tiles lie between three kernels"
+    assert [kernel.split("_")[1] for kernel in by_size[1, 1]] == ["fused"]
+    assert [kernel.split("_")[1] for kernel in by_size[28, 28]] == ["input", "products", "output"]
+    assert by_size[3, 13] == by_size[8, 5]
+    assert set(by_size[8, 5]).isdisjoint(by_size[28, 28])
 
 
 IMAGES = """

@@ -1,0 +1,153 @@
+"""Which schedules images of different sizes get, and from which sizes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from math import prod, sqrt
+
+import pytest
+from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
+from iree.winograd.pipelines.backends.schedules import schedule_ranges_of, set_schedule_ranges
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.gpu.backend import GpuBackend
+from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
+from iree.winograd.pipelines.gpu.schedules.gemv import MAX_GEMV_F32_ROWS, GemvSchedule
+from iree.winograd.pipelines.problems.schedule import LAUNCH_STAGE, Schedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange, joined
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
+from iree.winograd.pipelines.selection.chooser import choose_suiting
+from iree.winograd.pipelines.selection.implementation import Implementation
+from iree.winograd.pipelines.selection.prediction import predict_fastest
+from iree.winograd.pipelines.selection.schedule_ranges import LEAST_GAIN, MOST_LOSS, schedule_ranges
+from scheduled_program import HOPPER
+
+SPACE = GpuBackend(HOPPER).search_space()
+FEW_PIXELS = ConvolutionProblem.parse(
+    "1x?48x?40x96->24 kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+)
+DEPTHWISE = ConvolutionProblem.parse(
+    "1x?96x?80x64->64 kernel 5x5 stride 2x2 dilation 1x1 padding 2x2 2x2 groups 64 f32"
+)
+FILM = ConvolutionProblem.parse(
+    "1x?8x?64x?48x3->16 kernel 3x3x3 stride 1x1x1 dilation 1x1x1 padding 1x1x1 1x1x1 groups 1 f32"
+)
+LIMIT = SPACE.max_relative_errors["f32"]
+
+
+def _chosen(problem: ConvolutionProblem) -> Implementation:
+    accurate = [each for each in predict_fastest(problem, SPACE, LIMIT) if each.keeps(LIMIT)]
+    return choose_suiting(problem, SPACE, accurate)[0].implementation
+
+
+def _kernel_seconds(problem: ConvolutionProblem, schedule: Schedule, times: float) -> float:
+    shape = convolution_shape(problem.resized(times), direct_algorithm(problem))
+    stages = SPACE.stage_seconds(shape, schedule)
+    return sum(seconds for stage, seconds in stages.items() if stage != LAUNCH_STAGE)
+
+
+def _taken(ranges: Sequence[ScheduleRange], tiles: int) -> ScheduleRange:
+    return next(each for each in ranges if each.below is None or tiles < each.below)
+
+
+@pytest.mark.parametrize("problem", [FEW_PIXELS, DEPTHWISE, FILM], ids=str)
+def test_images_whose_size_one_schedule_loses_at_have_another(problem: ConvolutionProblem) -> None:
+    """An H200 took 1.3 to 1.6 times as long by one: at half the size, at twice, and at both."""
+    chosen = _chosen(problem)
+    ranges = schedule_ranges(problem, SPACE, chosen, LIMIT)
+    assert len(ranges) > 1
+    losses = []
+    for times in (*OTHER_SIZES, 1.0):
+        shape = convolution_shape(problem.resized(times), chosen.algorithm)
+        assert shape.tiles is not None
+        taken = _taken(ranges, shape.tiles)
+        assert SPACE.misfit(shape.channels_last, taken.schedule) is None
+        seconds = _kernel_seconds(problem, taken.schedule, times)
+        fastest = min(_kernel_seconds(problem, each, times) for each in _alike(shape))
+        assert seconds <= (1 + LEAST_GAIN) * fastest
+        losses.append(_kernel_seconds(problem, chosen.schedule, times) / seconds)
+    assert max(losses) > 1 + MOST_LOSS
+
+
+def _alike(shape: ConvolutionShape) -> Iterator[Schedule]:
+    """Those of f32 that launch as many kernels."""
+    for each in SPACE.schedules_of_size(shape):
+        if each.product_type == "f32" and len(SPACE.stage_seconds(shape, each)) == 2:
+            yield each
+
+
+def test_few_pixels_are_rows_of_a_product() -> None:
+    """The kernel that multiplies rows by a matrix takes no more of them than it was measured for."""
+    ranges = schedule_ranges(FEW_PIXELS, SPACE, _chosen(FEW_PIXELS), LIMIT)
+    few = ranges[0]
+    assert isinstance(few.schedule, GemvSchedule)
+    assert few.below is not None
+    assert few.below <= 2 * MAX_GEMV_F32_ROWS
+
+
+def test_a_range_begins_where_its_schedule_is_the_faster_one() -> None:
+    ranges = schedule_ranges(DEPTHWISE, SPACE, _chosen(DEPTHWISE), LIMIT)
+    for smaller, larger in pairwise(ranges):
+        assert smaller.below is not None
+        for times in (0.9, 1.1):
+            size = sqrt(times * smaller.below / prod(DEPTHWISE.output_size))
+            seconds = [_kernel_seconds(DEPTHWISE, each.schedule, size) for each in (smaller, larger)]
+            assert (seconds[1] < seconds[0]) == (times > 1)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"unknown_sizes": ()}, {"runtime_filter": True}, {"output_channels_first": True}],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_layers_with_one_schedule(changed: dict[str, object]) -> None:
+    """Of known sizes, and those for which others would cost more than they bring."""
+    problem = replace(FEW_PIXELS, **changed)
+    assert schedule_ranges(problem, SPACE, _chosen(FEW_PIXELS), LIMIT) == ()
+
+
+def test_kernels_of_cpus_have_one_schedule() -> None:
+    space = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
+    algorithm = direct_algorithm(FEW_PIXELS)
+    schedule = space.default_schedules(convolution_shape(FEW_PIXELS, algorithm))[0]
+    assert schedule_ranges(FEW_PIXELS, space, Implementation(algorithm, schedule), LIMIT) == ()
+
+
+def test_neighbours_of_one_schedule_are_joined() -> None:
+    first, second = GemmSchedule(32, 32, 16, 4, 4), GemmSchedule(64, 32, 16, 8, 4)
+    ranges = [ScheduleRange(first, 0.5, 10), ScheduleRange(second, 1.0, 20), ScheduleRange(second, 2.0, None)]
+    assert joined(ranges) == (ranges[0], ScheduleRange(second, 1.0, None))
+
+
+def test_ranges_are_an_attribute() -> None:
+    ranges = (
+        ScheduleRange(GemmSchedule(32, 32, 16, 4, 4), 0.5, 10),
+        ScheduleRange(GemmSchedule(64, 32, 16, 8, 4), 1.0, None),
+    )
+    with ir.Context(), ir.Location.unknown():
+        operation = ir.Module.create().operation
+        assert schedule_ranges_of(operation) == ()
+        set_schedule_ranges(operation, ranges)
+        assert schedule_ranges_of(operation) == ranges
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        ("[]", "expected an array of ranges"),
+        ("[{times = 1.0 : f64}]", "expected schedule, times and below_tiles"),
+        ('[{schedule = {kind = "iree"}, times = 1 : i64}]', "expected numbers"),
+        ('[{schedule = {kind = "iree"}, times = 1.0 : f64, below_tiles = 8 : i64}]', "must increase"),
+        ('[{schedule = {kind = "iree"}, times = 0.0 : f64}]', "positive sizes"),
+    ],
+)
+def test_malformed_ranges_are_refused(text: str, wrong: str) -> None:
+    with ir.Context(), ir.Location.unknown():
+        operation = ir.Module.create().operation
+        operation.attributes["winograd.schedule_ranges"] = ir.Attribute.parse(text)
+        with pytest.raises(ValueError, match=wrong):
+            schedule_ranges_of(operation)
