@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.conversions import widened_source
+from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.navigation import defining_operation
@@ -329,27 +331,51 @@ def _elementwise(operation: SpreadElementwise, target: CpuTarget) -> TensorDispa
     result = operation.elementwise.result
     *sizes, channels = ir.RankedTensorType(result.type).shape
     function = VectorFunction.of(operation.elementwise.body)
-    kernel = ElementwiseKernel(len(sizes) - 1, channels, spread, function, target)
-    whole = operands[0].value
-    extents = {Size("output", dimension): size_of(whole, 1 + dimension) for dimension in range(kernel.rank)}
-    read = tuple(read_tensor(each.value.type, each.indexing_map).dynamic for each in operands)
+    known = tuple(None if is_dynamic(each) else each for each in sizes[1:])
+    kernel = ElementwiseKernel(known, channels, spread, function, target)
+    values = tuple(map(_read_value, operands))
+    whole = values[0]
+    extents = {Size("output", dimension): size_of(whole, 1 + dimension) for dimension in range(len(known))}
+    read = tuple(
+        read_tensor(value.type, each.indexing_map).dynamic
+        for value, each in zip(values, operands, strict=True)
+    )
     written = image_tensor(result.type, "output", channels_first=False).dynamic
-    values = tuple(each.value for each in operands)
-    return TensorDispatch(kernel, values, (*sizes, channels), extents=extents, dynamic=(*read, written))
+    element = str(ir.RankedTensorType(result.type).element_type)
+    return TensorDispatch(
+        kernel, values, (*sizes, channels), extents=extents, dynamic=(*read, written), element=element
+    )
 
 
 def _misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> Reason | None:
     type_ = ir.RankedTensorType(operation.elementwise.result.type)
     *sizes, channels = type_.shape
-    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels):
-        return "IREE computes elementwise as fast as memory what has known sizes, or channels first"
+    if is_dynamic(channels):
+        return "IREE computes elementwise as fast as memory what has channels first"
+    if not any(map(is_dynamic, sizes[1:])) and not _rounds_functions(operation, target):
+        return "IREE computes elementwise as fast as memory what has known sizes"
     if not any(_is_whole(operation, each) for each in range(len(operation.operands))):
         return f"no operand has all sizes of {type_}"
     for each in operation.operands:
-        definition = defining_operation(each.value)
+        definition = defining_operation(_read_value(each))
         if definition is not None and definition.name.startswith("linalg."):
             return f"IREE computes it with the {definition.name} before it"
     return None
+
+
+def _read_value(operand: EpilogueOperand) -> ir.Value:
+    """What is read from memory: an operand before it was widened, which loads do."""
+    return widened_source(operand.value) or operand.value
+
+
+def _rounds_functions(operation: SpreadElementwise, target: CpuTarget) -> bool:
+    """Whether functions are computed whose results are stored in half precision."""
+    if half_type(operation.elementwise.result) is None or not target.stores_half:
+        return False
+    channels = ir.RankedTensorType(operation.elementwise.result.type).shape[-1]
+    if channels % target.vector_width:
+        return False
+    return any(view.operation.name.startswith("math.") for view in operation.elementwise.body.operations)
 
 
 def _is_whole(operation: SpreadElementwise, place: int) -> bool:

@@ -11,7 +11,6 @@ from iree.winograd.passes.match.half_precision import half_type, single_of
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.rewrite.merged_elementwise import Meeting, build_merged
 
-from ..problems.iree_code import IreeCode
 from ..problems.tensor_operations import SpreadElementwise
 
 _READERS = ("winograd.", "linalg.transpose", "flow.dispatch", "hal.tensor.export", "tensor.collapse_shape")
@@ -40,11 +39,11 @@ def match_run(last: ir.Operation) -> ElementwiseRun | None:
     return None if matched is None else ElementwiseRun(matched, _before(matched))
 
 
-def ends_of_runs(module: ir.Operation, code: IreeCode) -> list[ir.Operation]:
+def ends_of_runs(module: ir.Operation, *, takes_half: bool) -> list[ir.Operation]:
     """Elementwise operations whose results are read from memory, by kernels or by others of these.
 
     They are in the order of the program: what a kernel computes is in memory for those behind it. Those of
-    half precision are left out where other code than ours takes it in f32.
+    half precision are left out unless kernels take it.
     """
     ends: list[ir.Operation] = []
     known: set[ir.Operation] = set()
@@ -54,7 +53,7 @@ def ends_of_runs(module: ir.Operation, code: IreeCode) -> list[ir.Operation]:
         if last is not None and all(user in known or user.name.startswith(_READERS) for user in users):
             ends.insert(0, operation)
             known |= {operation, *_before(last)}
-    return ends if code.converts_half else [each for each in ends if half_type(each.results[0]) is None]
+    return ends if takes_half else [each for each in ends if half_type(each.results[0]) is None]
 
 
 def spread_operation(merged: ir.Operation, *, takes_half: bool) -> SpreadElementwise | None:

@@ -6,6 +6,7 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -28,7 +29,9 @@ class LowerElementwise:
     more those for which it is in memory, or whose number is no multiple of 128, and of 2^20 or more others,
     unless IREE computes what they are made of, too. What IREE would copy several times before, such as a
     rotated image, is read where it is. Channels-last ones of sizes known only at run time, for which IREE's
-    code takes three times as long, are rewritten too, on GPUs with vectors of channels alone.
+    code takes three times as long, are rewritten too, on GPUs with vectors of channels alone. On CPUs those
+    of known sizes are that compute functions and round to half precision, as SiLU does behind a group
+    normalization: so few digits take half of the operations.
 
         %s = linalg.generic ins(%x, %scale : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.mulf }
         %y = linalg.generic ins(%s, %shift : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.addf }
@@ -48,11 +51,17 @@ class LowerElementwise:
         if not transforms(module, ops.OutputTransformOp) or (backend := supported_backend(module)) is None:
             return
         lowering = backend.lowering(module)
-        ends = ends_of_runs(module, backend.iree_code)
-        if backend.iree_code.vectorizes_loops:
+        on_cpu = backend.iree_code.vectorizes_loops
+        ends = ends_of_runs(module, takes_half=on_cpu or backend.iree_code.converts_half)
+        if on_cpu:
             # IREE's vectors, on CPUs, are as fast as memory where it knows sizes.
-            ends = [each for each in ends if not each.results[0].type.has_static_shape]
+            ends = [each for each in ends if _is_half(each) == each.results[0].type.has_static_shape]
         rewrite_each("elementwise operation", ends, lambda each: _lower(each, backend, lowering))
+
+
+def _is_half(operation: ir.Operation) -> bool:
+    """Whether the result is of half precision."""
+    return half_type(operation.results[0]) is not None
 
 
 def _lower(last: ir.Operation, backend: Backend, lowering: Lowering) -> None:
@@ -61,7 +70,7 @@ def _lower(last: ir.Operation, backend: Backend, lowering: Lowering) -> None:
         return
     with last.location, ir.InsertionPoint(last):
         merged = run.merged()
-        operation = spread_operation(merged, takes_half=backend.iree_code.converts_half)
+        operation = spread_operation(merged, takes_half=backend.iree_code.converts_half or _is_half(last))
         if operation is None or backend.misfit(operation) is not None:
             merged.erase()
             return

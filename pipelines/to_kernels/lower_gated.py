@@ -48,7 +48,7 @@ class LowerGated:
         if backend.iree_code.vectorizes_loops:
             return
         lowering = backend.lowering(module)
-        ends = ends_of_runs(module, backend.iree_code)
+        ends = ends_of_runs(module, takes_half=backend.iree_code.converts_half)
         rewrite_each("gated product", ends, partial(_lower, backend, lowering))
 
 

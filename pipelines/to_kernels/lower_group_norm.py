@@ -67,7 +67,7 @@ class LowerGroupNorm:
             return
         if not any(True for _ in _normalizations(module)):
             return
-        ends = ends_of_runs(module, backend.iree_code)
+        ends = ends_of_runs(module, takes_half=backend.iree_code.converts_half)
         lowering = backend.lowering(module)
         rewrite_each("normalization", ends, partial(_lower, module, backend, lowering))
 

@@ -1,4 +1,4 @@
-"""The CPU kernel of elementwise operations on images of open sizes, and on what is spread over them."""
+"""The CPU kernel of elementwise operations on images, and on what is spread over them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class SpreadOperand:
 class ElementwiseKernel:
     """`function` of the elements of all operands, at each of `N x H... x C`, of which C is known."""
 
-    rank: int
-    """Of the image's spatial dimensions."""
+    sizes: tuple[int | None, ...]
+    """Of the image's spatial dimensions, None for those known only at run time."""
     channels: int
     operands: tuple[SpreadOperand, ...]
     function: VectorFunction
@@ -41,7 +41,8 @@ class ElementwiseKernel:
 
     @property
     def name(self) -> str:
-        return f"winograd_elementwise_{'x'.join(['any'] * self.rank)}x{self.channels}"
+        sizes = "x".join("any" if each is None else str(each) for each in self.sizes)
+        return f"winograd_elementwise_{sizes}x{self.channels}"
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Rows of all images, and parts of these."""
@@ -64,7 +65,7 @@ class ElementwiseKernel:
                     for operand, buffer in zip(self.operands, buffers, strict=True)
                 }
                 in_order = [elements[argument] for argument in sorted(elements)]
-                computed = self.function.emit(in_order, self.target.fused_multiply_add)
+                computed = self.function.emit(in_order, self.target.fused_multiply_add, self.target.numbers)
                 output.store(computed, output.offset([*pixel, channel]))
 
             for_each_vector(self.channels, width, compute, "channel")
