@@ -255,6 +255,7 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
         sizes,
         extents=extents,
         dynamic=(read, *of_tables, written),
+        element=None if operation.half is None else str(operation.half),
     )
 
 

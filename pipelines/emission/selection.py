@@ -24,7 +24,14 @@ class Table(Protocol):
     def load_scalar(self, offset: Index, /) -> ir.Value: ...
 
 
+class VectorTable(Table, Protocol):
+    """One of which a kernel reads several neighbours at once, too."""
+
+    def load(self, offset: Index, width: int, /) -> ir.Value: ...
+
+
 TableT = TypeVar("TableT", bound=Table)
+VectorTableT = TypeVar("VectorTableT", bound=VectorTable)
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,10 @@ class Taps(Generic[TableT]):
             )
             for positions, weights in self.tables
         ]
+
+    def weights(self: Taps[VectorTableT], index: Index, count: int) -> list[ir.Value | None]:
+        """Each tap's of `count` neighbouring elements from `index` on, None of a tap without any."""
+        return [None if weights is None else weights.load(index, count) for _, weights in self.tables]
 
 
 @dataclass(frozen=True)

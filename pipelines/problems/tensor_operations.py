@@ -97,6 +97,8 @@ class PixelSelection:
     """Whether the result is `N x C x H...`; without a destination."""
     rounded: ir.Type | None = None
     """The type of half precision, if any, that each product with a weight, and each sum, is rounded to."""
+    half: ir.Type | None = None
+    """The type of half precision that the selected ones are stored in; None for f32."""
 
     @property
     def is_weighted(self) -> tuple[tuple[bool, ...], ...]:

@@ -38,7 +38,7 @@ class SelectPixels:
     channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
     with channels first what is only made so, of up to 16 channels on GPUs. GPUs' kernels compute positions
     and weights themselves; what is linear by others is left there. Products and sums that a program of half
-    precision rounds are rounded by kernels of CPUs.
+    precision rounds are rounded by kernels of CPUs, and stored so where they are made channels first.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -86,10 +86,11 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
         moved = replace(selection, makes_first=True)
         if backend.misfit(moved) is None:
             (selection, (result,)) = moved, moves[0].results
+    half = half_type(result)
+    by_kernel = half if backend.uses_host_memory else None
     with operation.location, ir.InsertionPoint(operation):
-        selected = lowering.compute(selection)
-        half = half_type(result)
-        result.replace_all_uses_with(selected if half is None else converted(selected, half))
+        selected = lowering.compute(replace(selection, half=by_kernel))
+        result.replace_all_uses_with(selected if half == by_kernel else converted(selected, half))
     return [*moves, *resized.operations]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.processor.transposition import transposed_block
+from iree.winograd.pipelines.cpu.processor.transposition import columns_of_joined, joined, transposed_block
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
@@ -74,11 +74,23 @@ class SelectionKernel:
             source: Buffer, begin: list[Index], rows: list[list[Place]], column: Index, count: int
         ) -> None:
             with named("pixel"):
-                places = [[*rows, taps[-1].places(column + i, width)] for i in range(count)]
+                columns_of = [taps[-1].places(column + i, width) for i in range(count)]
+            are_joined = width < count and all(each.weight is None for places in rows for each in places)
+
+            def lines(channel: Index) -> list[ir.Value]:
+                load = loading(source, begin, channel)
+                if not are_joined:
+                    return transposed_block([self._blended(load, [*rows, each]) for each in columns_of])
+                weights = taps[-1].weights(column, count)
+                return columns_of_joined(
+                    [
+                        self._blended_together(load, rows, columns_of[i::width], _every(weights, i, width))
+                        for i in range(width)
+                    ]
+                )
 
             def store(channel: Index) -> None:
-                pixels = [self._blended(loading(source, begin, channel), each) for each in places]
-                for c, line in enumerate(transposed_block(pixels)):
+                for c, line in enumerate(lines(channel)):
                     output.store(line, output.offset([number, channel + c, *row, column]))
 
             for_each_vector(channels, width, store, "channel")
@@ -126,6 +138,26 @@ class SelectionKernel:
             return blended(load, places)
         return blended(load, places, rounded=self.target.numbers[self.selection.rounded].rounded)
 
+    def _blended_together(
+        self,
+        load: Callable[[list[Index]], ir.Value],
+        rows: list[list[Place]],
+        columns: list[list[Place]],
+        weights: list[ir.Value | None],
+    ) -> ir.Value:
+        """The sums of several columns of a row in one vector: of few channels one fills a part of it.
+
+        `weights` are those of each tap, for all lanes.
+        """
+
+        def load_joined(pixel: list[Index]) -> ir.Value:
+            *outer, tap = pixel
+            assert tap.known is not None
+            return joined([load([*outer, each[tap.known].index]) for each in columns])
+
+        by_tap = [Place(Index(tap), weight) for tap, weight in enumerate(weights)]
+        return self._blended(load_joined, [*rows, by_tap])
+
     def _for_each_block(self, columns: Index, body: Callable[[Index, int], None]) -> None:
         """Emits it for vectors of columns, the last of which overlaps its neighbour, or for single ones."""
         width = self.target.vector_width
@@ -144,7 +176,18 @@ class SelectionKernel:
     def _blends_rows_first(self) -> bool:
         """Whether columns are selected of what is blended of several rows, if these have room.
 
-        Pixels that fill vectors take as long as memory either way.
+        Pixels that fill vectors take as long as memory either way, unless products and sums are rounded.
         """
         *outer, last = self.selection.is_weighted
-        return bool(last) and any(map(any, outer)) and self.selection.channels < self.target.vector_width
+        is_slower = self.selection.rounded is not None or self.selection.channels < self.target.vector_width
+        return bool(last) and any(map(any, outer)) and is_slower
+
+
+def _every(weights: list[ir.Value | None], first: int, step: int) -> list[ir.Value | None]:
+    """Of each tap's weights of neighbouring columns every `step`-th from `first` on, each in `step` lanes."""
+    return [None if each is None else _repeated(each, first, step) for each in weights]
+
+
+def _repeated(weights: ir.Value, first: int, step: int) -> ir.Value:
+    lanes = ir.VectorType(weights.type).shape[0]
+    return vector.shuffle(weights, weights, [first + lane // step * step for lane in range(lanes)])

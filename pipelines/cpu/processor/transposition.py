@@ -150,12 +150,22 @@ def interleaved_block(lines: list[ir.Value]) -> list[ir.Value]:
 def transposed_block(lines: list[ir.Value]) -> list[ir.Value]:
     """The columns of a block of vectors, as many and as long as a power of two says."""
     count, length = len(lines), ir.VectorType(lines[0].type).shape[0]
+    if count >= length:
+        return columns_of_joined([joined(lines[i::length]) for i in range(length)])
     with named("transposed"):
-        if count >= length:
-            # A column of every `length` lines lies side by side once their elements are exchanged.
-            return _exchanged([_joined(lines[i::length]) for i in range(length)])
         exchanged = _exchanged(lines)
         return [_part(vector_, first, count) for first in range(0, length, count) for vector_ in exchanged]
+
+
+def columns_of_joined(vectors: list[ir.Value]) -> list[ir.Value]:
+    """The columns of a block of lines no longer than there are of them.
+
+    The first of as many vectors as a line has elements are the first line and every so many-th, `joined`, the
+    second one is that of the lines after these.
+    """
+    with named("transposed"):
+        # A column of every `length` lines lies side by side once their elements are exchanged.
+        return _exchanged(vectors)
 
 
 def _exchanged(vectors: list[ir.Value]) -> list[ir.Value]:
@@ -185,7 +195,8 @@ def _interleaved(one: ir.Value, other: ir.Value, lanes: int, size: int, first: i
     return vector.shuffle(one, other, taken)
 
 
-def _joined(vectors: list[ir.Value]) -> ir.Value:
+def joined(vectors: list[ir.Value]) -> ir.Value:
+    """Vectors of one length, as many as a power of two says, one after the other."""
     while len(vectors) > 1:
         lanes = range(2 * ir.VectorType(vectors[0].type).shape[0])
         vectors = [
