@@ -35,6 +35,9 @@ from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
 from ..problems.tensor_operations import CombinedMoments, MomentFactors, PartialMoments, RowSums, Sums
 
+_LEAST_CHANNELS = 16
+"""Those that fill a vector of every CPU."""
+
 
 @register_pass("winograd-lower-sums")
 class LowerSums:
@@ -81,7 +84,7 @@ class LowerSums:
 
     Sums over pixels of channels-last images whose sizes are known only at run time, or over those of a row,
     are a kernel's, also on CPUs, where IREE adds one element after the other: the sums of rows, and their
-    sums. Means of means are one mean.
+    sums. Means of means are one mean. On CPUs so are those of known sizes that a convolution writes.
 
         %s = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
                ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x1x?xf32>) { arith.addf }
@@ -186,7 +189,9 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
     if found is None:
         return
     *sizes, channels = ir.RankedTensorType(found.image.type).shape
-    if not any(map(is_dynamic, sizes[1:])) or is_dynamic(channels):
+    if is_dynamic(channels):
+        return
+    if not any(map(is_dynamic, sizes[1:])) and not _adds_faster(backend, found.image):
         return
     if backend.misfit(RowSums(found.image)) is not None:
         return
@@ -208,6 +213,15 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         init = tensor.empty(shape_of(found.result), ir.RankedTensorType(found.result.type).element_type)
         result = build_elementwise([(sums, found.order)], init, scaled)
     _replace(found.result, result)
+
+
+def _adds_faster(backend: Backend, image: ir.Value) -> bool:
+    """Whether a kernel adds pixels of an image of known size faster than IREE: on CPUs, whose code adds
+    single channels, an image that is in memory."""
+    channels = ir.RankedTensorType(image.type).shape[-1]
+    operation = defining_operation(image)
+    is_stored = operation is None or operation.name == ops.OutputTransformOp.OPERATION_NAME
+    return backend.iree_code.vectorizes_loops and is_stored and channels >= _LEAST_CHANNELS
 
 
 def _lower_pixel_mean(lowering: Lowering, mean: PixelMean) -> None:

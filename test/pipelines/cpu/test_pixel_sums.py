@@ -5,6 +5,7 @@ from __future__ import annotations
 import iree.winograd
 import numpy as np
 import pytest
+import torch
 from pixel_sum_program import EXPECTED, FORMS, program
 from wide import wide_combinations
 
@@ -26,3 +27,24 @@ def test_sums_pixels_of_any_size(form: str, channels: int) -> None:
         # A mean of all pixels is divided twice.
         rounding = 1.01 * 2.0**-23 if form == "pooled" else 0
         np.testing.assert_allclose(np.asarray(run(image)), expected, rtol=rounding)
+
+
+class _Squeezed(torch.nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(1, channels, 1, bias=False)
+        self.convolution.weight.data.copy_(torch.arange(1.0, channels + 1).reshape(channels, 1, 1, 1))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.convolution(image).mean((2, 3))
+
+
+@pytest.mark.parametrize(("channels", "is_summed"), [(40, True), (8, False)])
+def test_sums_pixels_that_a_convolution_writes(channels: int, is_summed: bool) -> None:
+    model, image = _Squeezed(channels).eval(), torch.randint(-100, 100, (2, 1, 8, 16)).float()
+    compiled = iree.winograd.compile(iree.winograd.import_torch(model, image), threads=1)
+    assert (b"winograd_row_sums" in compiled) == is_summed
+    result = np.asarray(iree.winograd.load(compiled, threads=1)(image.numpy()))
+    # Sums of integers are exact, and so is dividing them by a power of two.
+    exact = image.double().mean((2, 3)) * torch.arange(1, channels + 1)
+    np.testing.assert_array_equal(result, exact.numpy())
