@@ -8,7 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.matrix import ROUNDED_PRODUCTS
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, ROUNDED_PRODUCTS
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -31,22 +31,24 @@ GATHERING_SCHEDULES = tuple(
         stages=stages,
         resident_workgroups=resident,
         copying_warps=copying_warps,
+        result_bytes=result_bytes,
     )
-    for rows, columns, stages, resident, copying_warps in (
-        (128, 256, 4, 1, 4),
-        (128, 192, 4, 1, 4),
-        (128, 160, 5, 1, 4),
-        (128, 128, 6, 1, 4),
-        (128, 96, 3, 2, 2),
-        (128, 64, 4, 2, 4),
-        (64, 160, 3, 2, 4),
-        (64, 128, 4, 2, 4),
-        (64, 96, 4, 3, 2),
-        (64, 64, 4, 3, 4),
+    for rows, columns, stages, resident, copying_warps, result_bytes in (
+        (128, 256, 4, 1, 4, None),
+        (128, 192, 4, 1, 4, HALF_BYTES),
+        (128, 160, 5, 1, 4, HALF_BYTES),
+        (128, 128, 6, 1, 4, None),
+        (128, 96, 3, 2, 2, None),
+        (128, 64, 4, 2, 4, None),
+        (64, 160, 3, 2, 4, None),
+        (64, 128, 4, 2, 4, None),
+        (64, 96, 4, 3, 2, None),
+        (64, 64, 4, 3, 4, None),
     )
 )
 """For direct convolutions of images whose numbers are multiplied as they are: what fills shared memory, and
-leaves threads registers for their sums."""
+leaves threads registers for their sums. Results leave by copies where memory has room for as many stages:
+others would lose one, and workgroups of which several are resident overlap already."""
 GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 PART_STAGES = 4
 """Of a part at least."""

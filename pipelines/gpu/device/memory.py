@@ -203,6 +203,12 @@ class GlobalBuffer(Buffer):
         is_whole = all(isinstance(each, int) and each % elements == 0 for each in numbers)
         return is_whole and bool(self.extents) and self.strides is None
 
+    def begins_rows_at(self, elements: int) -> bool:
+        """Whether all rows of an array by quads are known to begin at multiples of so many elements."""
+        distances = self.extents[-1:] if self.strides is None else self.strides[:-1]
+        known = [self.origin, *distances]
+        return self.by_quads and all(isinstance(each, int) and each % elements == 0 for each in known)
+
     def store_stored(self, value: ir.Value, offset: IndexLike) -> None:
         """Writes such a one."""
         memref.store(value, self.memref, [(Index.of(offset) // self.together).value])

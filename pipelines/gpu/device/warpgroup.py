@@ -79,6 +79,12 @@ class SharedBytes:
             _integer(size),
         )
 
+    def copy_out(self, offset: IndexLike, target: Index, size: Index) -> None:
+        """Starts to copy `size` bytes, a multiple of 16, to the device's memory: part of the next group."""
+        number = arith.index_cast(_integer_type(), size.value)
+        shared = pointer(self.address + offset, SHARED)
+        nvvm.CpAsyncBulkSharedCTAToGlobalOp(pointer(target, GLOBAL), shared, number)
+
     def copy_chunk(self, offset: IndexLike, source: Index, exists: Condition) -> None:
         """Starts to copy 16 bytes past the first cache, or to clear as many where there is no `source`.
 
@@ -211,6 +217,16 @@ def commit_copies() -> None:
 def wait_for_copies() -> None:
     """Waits until those that this thread started are in memory; `publish` then shows them to products."""
     nvvm.CpAsyncWaitGroupOp(0)
+
+
+def commit_copies_out() -> None:
+    """Makes a group of the copies to the device's memory that this thread started since the last one."""
+    nvvm.CpAsyncBulkCommitGroupOp()
+
+
+def wait_for_copies_out(*, until_read: bool) -> None:
+    """Waits until those that this thread started are there, or until nobody reads what they copy."""
+    nvvm.CpAsyncBulkWaitGroupOp(0, read=until_read)
 
 
 def take_registers(count: int) -> None:

@@ -66,6 +66,11 @@ class GatedOutputs(BlockOutputs):
     pairs: ir.Value = field(compare=False)
     """The output's memory as pairs."""
 
+    @property
+    def row_bytes(self) -> int | None:
+        """Pairs leave by stores: rows have half as many."""
+        return None
+
     def _write(
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index
     ) -> None:

@@ -16,6 +16,7 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
+from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 
 from .transforms import OperandKernel
@@ -31,6 +32,17 @@ class Block:
     part: Index
 
 
+@dataclass(frozen=True)
+class ResultRow:
+    """A row of a block where it belongs in memory."""
+
+    exists: Condition
+    address: Index
+    """Of its first byte."""
+    size: Index
+    """Bytes."""
+
+
 class Results(ABC):
     """Where the sums of a block go, by quads: each begins at a row and a column within the block."""
 
@@ -39,6 +51,22 @@ class Results(ABC):
         self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
     ) -> None:
         """Writes a quad of sums, finished with what was `loaded` for it, or else is loaded by this."""
+
+    @property
+    def row_bytes(self) -> int | None:
+        """For each column of a block in a row of results, of those whose rows are whole chunks; else None.
+
+        Rows of such results begin and end at multiples of 16 bytes.
+        """
+        return None
+
+    def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        """What `store` writes for a quad of a row of `row_bytes`, or of one that doesn't exist."""
+        raise NotImplementedError
+
+    def row(self, row: Index) -> ResultRow:
+        """Where a row of `row_bytes` is."""
+        raise NotImplementedError
 
     @property
     def operands(self) -> int:
@@ -102,6 +130,24 @@ class Outputs(Results, ABC):
         larger tensor.
         """
         return bool(self.packing.shape.unknown_sizes) and not self.output.has_pixels_in_order
+
+    @property
+    def row_bytes(self) -> int | None:
+        width, outputs = self.output.number.bytes, self.packing.group_outputs
+        is_whole = outputs * width % COPIED_BYTES == 0 and self.output.begins_rows_at(COPIED_BYTES // width)
+        return width if is_whole else None
+
+    def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        del row, column
+        return self.output.number.narrowed(self.epilogue.applied(value, loaded))
+
+    def row(self, row: Index) -> ResultRow:
+        image, position = self._located(row, existing=True)
+        first = self.output.offset([image, *position, self._channel(self.block.first_column)])
+        width, columns = self.output.number.bytes, Index(self.packing.schedule.block_columns)
+        if self.packing.group_outputs != self.packing.padded_filters:
+            columns = columns.minimum(Index(self.packing.group_outputs) - self.block.first_column)
+        return ResultRow(self._exists(row), self.output.address + first * width, columns * width)
 
     def _write(
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index

@@ -31,6 +31,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     give_registers,
     publish,
     take_registers,
+    wait_for_copies_out,
 )
 from iree.winograd.pipelines.gpu.packing.split import SPLIT
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
@@ -41,10 +42,10 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import (
 
 from .gathered_rows import GatheredRows
 from .matrix_sums import MatrixSums
-from .products import Block, Blocks, Storing
+from .products import Block, Blocks, Results, Storing
 from .running_sums import RunningSums, Step
 from .split_operands import OfSplitOperands
-from .warpgroup_results import WARPS, WarpgroupResults
+from .warpgroup_results import WARPS, ResultMemory, WarpgroupResults
 
 _CopyStage = Callable[[Index, Index, Barrier], None]
 """Begins to copy a stage to a place, of which a barrier is told that it is full."""
@@ -89,8 +90,10 @@ class _Workgroup:
         self._places = schedule.stages if walks else min(schedule.stages, packing.part_stages)
         self._row_bytes = schedule.block_rows * STAGE_ROW_BYTES
         self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
-        barriers = STAGE_BARRIERS * self._places * BARRIER_BYTES
-        self._shared = SharedBytes.allocate(self._places * schedule.stage_bytes + barriers, "stages")
+        behind = self._places * (schedule.stage_bytes + STAGE_BARRIERS * BARRIER_BYTES)
+        results = schedule.block_rows * schedule.result_row * (schedule.result_bytes or 0)
+        self._shared = SharedBytes.allocate(behind + results, "stages")
+        self._results_place = behind
         self._left_address, self._filter_address = left.address, filters.address
 
     def emit(self, blocks: Blocks, storing: Storing) -> None:
@@ -227,7 +230,9 @@ class _Workgroup:
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
             sums = MatrixSums(self._packing, block, self._filters)
-            results = WarpgroupResults(sums, storing(block), self._thread, self._schedule.registers)
+            stored = storing(block)
+            memory = self._result_memory(stored)
+            results = WarpgroupResults(sums, stored, self._thread, self._schedule.registers, memory)
             results.prefetch(
                 self._schedule.block_rows, self._thread, self._schedule.warpgroups * WARPGROUP_THREADS
             )
@@ -268,6 +273,16 @@ class _Workgroup:
             return [place, parity]
 
         blocks.walk(_first_position(), multiply)
+        if self._schedule.result_bytes is not None:
+            # What is copied has to stay, and to be there when this kernel is done.
+            wait_for_copies_out(until_read=False)
+
+    def _result_memory(self, results: Results) -> ResultMemory | None:
+        """For the results of a block, if there is some for these."""
+        width, most = results.row_bytes, self._schedule.result_bytes
+        if width is None or most is None or width > most:
+            return None
+        return ResultMemory(self._shared, self._results_place, self._schedule.result_row * width)
 
     def _steps(self, place: Index) -> list[Step]:
         """What is multiplied of the stage at a place."""

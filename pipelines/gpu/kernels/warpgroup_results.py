@@ -2,14 +2,20 @@
 
 What a quad is finished with, such as a residual, is asked for while the thread is busy with the quads before,
 the first of them before the last products are done. In the main loop its lines come to the second cache.
+
+Stores of threads take as long as products of some hundred positions: what a warp stores at once is a part of
+eight rows. Where a schedule has memory for them results are left there instead, and copied row by row while
+the next block is multiplied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
@@ -19,7 +25,12 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     SPARE_REGISTERS,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
+    SharedBytes,
+    commit_copies_out,
     index_here,
+    publish,
+    synchronize_warp,
+    wait_for_copies_out,
 )
 
 from .matrix_sums import MatrixSums
@@ -40,13 +51,33 @@ _FLOAT_REGISTER = "f"
 """NVIDIA's, of LLVM's name."""
 
 
+@dataclass(frozen=True)
+class ResultMemory:
+    """Shared memory for the rows of a block's results, which leave by copies."""
+
+    shared: SharedBytes
+    first: int
+    """The offset of the first row."""
+    pitch: int
+    """Bytes from a row to the next."""
+
+
 class WarpgroupResults:
     """A thread's: four neighbouring columns of every 16, in each of two rows, a step for every 16."""
 
-    def __init__(self, sums: MatrixSums, results: Results, thread: Index, registers: int) -> None:
+    def __init__(
+        self,
+        sums: MatrixSums,
+        results: Results,
+        thread: Index,
+        registers: int,
+        memory: ResultMemory | None = None,
+    ) -> None:
         """`thread` counts those of warpgroups whose rows follow each other; a thread has `registers`."""
         self._sums, self._results, self._registers = sums, results, registers
+        self._memory = memory if results.row_bytes is not None else None
         lane, warp = thread % WARP_THREADS, thread // WARP_THREADS
+        self._lane, self._warp = lane, warp
         row = warp * _WARP_ROWS + lane // QUAD
         self.rows = [row + i * _ROW_DISTANCE for i in range(_ROWS)]
         self._first_column = lane % QUAD * QUAD
@@ -73,6 +104,10 @@ class WarpgroupResults:
     def store(self, scalars: Sequence[Sequence[ir.Value]], row_scales: Sequence[ir.Value | None]) -> None:
         """Joins sums of large products and of small ones, scales them back, and stores them."""
         quads = [_kept_here(self._joined(scalars, step)) for step in range(self._steps)]
+        if self._memory is not None:
+            # What this warp copied out before lies where its results go now.
+            wait_for_copies_out(until_read=True)
+            synchronize_warp()
         for step, joined in enumerate(quads):
             self._begin(step, (self._steps - step) * _ROWS * QUAD)
             column, loaded = self._columns[step], self._loaded[step]
@@ -80,7 +115,33 @@ class WarpgroupResults:
             each = len(loaded) // _ROWS
             for i, (row, row_scale, quad) in enumerate(zip(self.rows, row_scales, joined, strict=True)):
                 value = self._sums.restored(quad, row_scale, column_scale)
-                self._results.store(row, column, value, loaded[i * each : (i + 1) * each])
+                of_row = loaded[i * each : (i + 1) * each]
+                if self._memory is None:
+                    self._results.store(row, column, value, of_row)
+                else:
+                    self._leave(self._memory, row, column, self._results.finished(row, column, value, of_row))
+        if self._memory is not None:
+            self._copy_out(self._memory)
+
+    def _leave(self, memory: ResultMemory, row: Index, column: Index, finished: ir.Value) -> None:
+        """Writes a finished quad to shared memory."""
+        width = self._results.row_bytes
+        assert width is not None
+        memory.shared.store(finished, row * memory.pitch + column * width + memory.first)
+
+    def _copy_out(self, memory: ResultMemory) -> None:
+        """Begins to copy the rows of this warp, one for each of its first threads."""
+        publish()
+        synchronize_warp()
+
+        def copy() -> None:
+            number = self._warp * _WARP_ROWS + self._lane
+            row = self._results.row(number)
+            offset = number * memory.pitch + memory.first
+            when(row.exists, lambda: memory.shared.copy_out(offset, row.address, row.size))
+
+        when(self._lane.less_than(_WARP_ROWS), copy)
+        commit_copies_out()
 
     def _has_room(self, sums: int) -> bool:
         """Whether there are registers for the loads of a step beside so many sums."""

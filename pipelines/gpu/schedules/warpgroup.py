@@ -38,7 +38,9 @@ class WarpgroupSchedule(StagedSchedule):
     begin before the last one is stored. For more than 128 sums of a thread, those that multiply take
     registers of the others, which only whole warpgroups can give: what is missing of four warps idles. With
     several `reduction_parts` as many workgroups each sum a part of the reduction dimension: of all products
-    of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more.
+    of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more. Results of up to
+    `result_bytes` each leave through shared memory, a row of a block by one copy that nobody waits for, where
+    rows begin and end at multiples of 16 bytes; others, and all without it, by stores of threads.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
@@ -51,6 +53,7 @@ class WarpgroupSchedule(StagedSchedule):
     copying_warps: int = 1
     reduction_parts: int = 1
     divided_products: int | None = None
+    result_bytes: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,6 +120,15 @@ class WarpgroupSchedule(StagedSchedule):
     def gathers(self) -> bool:
         return self.copying_warps > 1
 
+    @property
+    def result_row(self) -> int:
+        """Elements from a row of results to the next in shared memory: an odd number of `COLUMNS`.
+
+        So the rows that a warp writes at once lie in other banks.
+        """
+        return self.block_columns // (2 * COLUMNS) * (2 * COLUMNS) + COLUMNS
+
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup."""
-        return super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES
+        results = self.block_rows * self.result_row * (self.result_bytes or 0)
+        return super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES + results

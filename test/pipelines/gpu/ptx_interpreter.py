@@ -222,6 +222,8 @@ class _Warp:
     number: int
     registers: dict[str, Array] = field(default_factory=dict)
     copies: list[list[tuple[Array, Array, int]]] = field(default_factory=lambda: [[]])
+    copies_out: list[list[tuple[Array, int, int, int]]] = field(default_factory=lambda: [[]])
+    """To the device's memory, by groups: where to, the place there and in shared memory, and bytes."""
     arrivals: list[tuple[list[tuple[Array, Array, int]], int, int]] = field(default_factory=list)
     """At barriers in shared memory, of so many lanes, once copies have come."""
     products: list[list[tuple[Callable[[], None], list[str]]]] = field(default_factory=lambda: [[]])
@@ -525,6 +527,10 @@ class _Warp:
             (place,) = set(self.address(each.operands[0])[active].tolist())
             self.arrivals.append((self.copies.pop(), place, int(active.sum())))
             self.copies.append([])
+        elif each.opcode[2] == "bulk" and each.opcode[3] in ("commit_group", "wait_group"):
+            self._order_copies_out(each)
+        elif each.opcode[2:4] == ("bulk", "global"):
+            self._begin_copies_out(each, active)
         elif each.opcode[2] == "bulk":
             self._copy_in_bulk(each, active)
         elif each.opcode[2] == "commit_group":
@@ -566,6 +572,24 @@ class _Warp:
         self.workgroup.shared[to : to + size] = memory[place : place + size]
         (barrier,) = self.address(each.operands[3])[active].tolist()
         self.workgroup.phases[barrier].bytes -= size
+
+    def _begin_copies_out(self, each: Instruction, active: Array) -> None:
+        """Copies to the device's memory, one of each lane, of what shared memory has when they are done."""
+        sizes = self.value(each.operands[2], "u32")[active].tolist()
+        memory, to = self.memory("global", self.address(each.operands[0]), active)
+        _, place = self.memory("shared", self.address(each.operands[1]), active)
+        for target, source, size in zip(to[active], place[active], sizes, strict=True):
+            assert size % 16 == target % 16 == source % 16 == 0 and size > 0
+            self.copies_out[-1].append((memory, target, source, size))
+
+    def _order_copies_out(self, each: Instruction) -> None:
+        if each.opcode[3] == "commit_group":
+            self.copies_out.append([])
+            return
+        done = len(self.copies_out) - 1 - int(each.operands[0])
+        for memory, target, source, size in (copy for group in self.copies_out[:done] for copy in group):
+            memory[target : target + size] = self.workgroup.shared[source : source + size]
+        self.copies_out = self.copies_out[max(0, done) :]
 
     def do_mapa(self, each: Instruction, active: Array) -> None:
         """The address of what is at the same place in a workgroup of the cluster."""
