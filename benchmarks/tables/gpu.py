@@ -290,6 +290,57 @@ def layer_limits(files: Sequence[Any]) -> list[str]:
     return [*table(heads, summed), "", summary, *(compared if below else []), *predictions, "", *each]
 
 
+_COUNTERS = {
+    "memory": "memory",
+    "second_cache": "second cache",
+    "first_cache": "first cache",
+    "issue": "instructions",
+    "multiply_adds": "multiply-adds",
+    "matrix_units": "matrix units",
+}
+"""Of a kernel's peaks, as results name them, and as the table does."""
+_BUSY = 60
+"""Percent of a peak from which on that bounds a kernel."""
+
+
+def layer_counters(files: Sequence[Any]) -> list[str]:
+    """By what kernels of layers are bound: percent of peaks while multiprocessors are busy, and how long."""
+    heads = ("layer", "share", "kernel", "us", *_COUNTERS.values(), "busy", "warps", "bound by")
+    rows = []
+    found = [pair for file in files for pair in file["layers"].items()]
+    for layer, row in sorted(found, key=lambda pair: pair[1]["limit_us"] / pair[1]["ours_us"]):
+        named = (layer, number(row["limit_us"] / row["ours_us"], ".2f"))
+        for kernel in _distinct(row["kernels"]):
+            busy = 100 * kernel["active"] / kernel["elapsed"]
+            peaks = {name: kernel[name] for name in _COUNTERS}
+            rows.append(
+                (
+                    *named,
+                    kernel["kernel"].removeprefix("winograd_").split("_")[0],
+                    number(kernel["microseconds"], ".1f"),
+                    *(number(each, ".0f") for each in peaks.values()),
+                    number(busy, ".0f"),
+                    number(kernel["warps"], ".0f"),
+                    _bound(peaks, busy),
+                )
+            )
+            named = ("", "")
+    return table(heads, rows)
+
+
+def _distinct(kernels: Sequence[Any]) -> list[Any]:
+    """One of each name: a chain has layers twice."""
+    return list({each["kernel"]: each for each in kernels}.values())
+
+
+def _bound(peaks: Mapping[str, float], busy: float) -> str:
+    """What a kernel is near the peak of, or else what it isn't."""
+    most = max(peaks, key=peaks.__getitem__)
+    if peaks[most] >= _BUSY:
+        return _COUNTERS[most]
+    return "its begin and its end" if busy < _BUSY else "latency"
+
+
 def _spread(ratios: Iterable[float]) -> str:
     found = list(ratios)
     return f"{mean(found):.2f} ({min(found):.2f} to {max(found):.2f})"

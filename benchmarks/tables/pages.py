@@ -40,6 +40,7 @@ TABLES: Mapping[str, Table] = {
     "gpu-gradients": gpu.gradients,
     "gpu-half": gpu_calls.half_networks,
     "gpu-half-layers": gpu.half_layers,
+    "gpu-layer-counters": gpu.layer_counters,
     "gpu-layer-limits": gpu.layer_limits,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,
