@@ -309,10 +309,12 @@ def emit_vectorized(
         emitted = list(ir.Operation.create(operation.name, computed, operands, attributes).results)
     if operation.name == "arith.extf":
         return emitted
-    if operation.name == "arith.truncf" and not _is_stored(operation):
+    if operation.name == "arith.truncf":
         low, high = number_range(operation.operands[0])
-        (number,), (value,) = numbers, emitted
-        return [number.rounded(value, max(-low, high))]
+        (number,), (value,), most = numbers, emitted, max(-low, high)
+        if _is_stored(operation):
+            return [number.widened(number.narrowed_within(value, most))]
+        return [number.rounded(value, most)]
     return [number.widened(number.narrowed(value)) for number, value in zip(numbers, emitted, strict=True)]
 
 

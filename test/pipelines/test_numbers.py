@@ -127,17 +127,19 @@ def test_numbers_are_rounded_to_the_nearest(name, processor, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("most", "fused"),
+    ("most", "fused", "is_stored"),
     [
-        (2.0**110, True),
-        (np.inf, False),
-        *wide_combinations([(2.0**110, False), (np.inf, True)]),
+        (2.0**110, True, False),
+        (2.0**110, True, True),
+        (np.inf, False, False),
+        *wide_combinations([(2.0**110, False, False), (2.0**110, False, True), (np.inf, True, False)]),
     ],
 )
-def test_numbers_are_rounded_to_bf16_in_registers(most, fused):
+def test_numbers_are_rounded_to_bf16_in_registers(most, fused, is_stored):
     """By sums to the nearest, halfway between two to the even one, as long as they aren't too large for that.
 
-    What has no bounds may keep digits beyond 2^87, and moves by one more of f32 than to the nearest at most.
+    What has no bounds may keep digits beyond 2^87, and moves by one more of f32 than to the nearest at most,
+    unless it is to be stored.
     """
     number = numbers_of(rounds_bf16=False, fused_multiply_add=fused)["bf16"]
 
@@ -146,7 +148,9 @@ def test_numbers_are_rounded_to_bf16_in_registers(most, fused):
     ) -> None:
         assert count.known is not None and count.known % lanes == 0
         with loop(count, lanes) as i:
-            target.store(number.rounded(source.load(first + i, lanes), most), place + i)
+            loaded = source.load(first + i, lanes)
+            narrowed = number.widened(number.narrowed_within(loaded, most)) if is_stored else None
+            target.store(number.rounded(loaded, most) if narrowed is None else narrowed, place + i)
 
     stored = torch.arange(2**16).to(torch.int32).to(torch.uint16).view(torch.bfloat16).float()
     finite = stored[stored.isfinite() & (stored.abs() <= most)].sort().values

@@ -55,13 +55,9 @@ class UpperHalf(Number):
     def narrowed(self, computed: ir.Value) -> ir.Value:
         if (stored := _stored(computed)) is not None:
             return stored
-        short, integer = (
-            with_element(computed.type, ir.IntegerType.get_signless(bits)) for bits in (BITS, 2 * BITS)
-        )
+        integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
         bits = arith.bitcast(integer, computed)
-        kept = bits if _is_upper_half(computed) else _rounded(computed, bits)
-        upper = arith.trunci(short, arith.shrui(kept, _splat(BITS, integer)))
-        return arith.bitcast(with_element(computed.type, self.type), upper)
+        return _upper_half(bits if _is_upper_half(computed) else _rounded(computed, bits), self.type)
 
 
 @dataclass(frozen=True)
@@ -75,6 +71,14 @@ class SummedUpperHalf(UpperHalf):
     """
 
     fused_multiply_add: bool = False
+
+    def narrowed_within(self, computed: ir.Value, most: float) -> ir.Value:
+        """Half of the operations of a number that may be infinity or large."""
+        if most > _MOST or _is_upper_half(computed):
+            return self.narrowed(computed)
+        rounded = rounded_by_product(computed, _KEPT, self.fused_multiply_add)
+        integer = with_element(computed.type, ir.IntegerType.get_signless(2 * BITS))
+        return _upper_half(arith.bitcast(integer, rounded), self.type)
 
     def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         if _is_upper_half(computed):
@@ -102,6 +106,9 @@ class RoundedUpperHalf(SummedUpperHalf):
         # IREE makes integer operations of `arith.truncf`.
         type_ = with_element(computed.type, self.type)
         return ir.Operation.create("llvm.fptrunc", [type_], [computed]).result
+
+    def narrowed_within(self, computed: ir.Value, most: float) -> ir.Value:
+        return self.narrowed(computed)
 
 
 class LargerPart(Number):
@@ -155,6 +162,13 @@ def _stored(number: ir.Value) -> ir.Value | None:
         value = definition.operands[0]
     element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
     return value if isinstance(element, ir.BF16Type) else None
+
+
+def _upper_half(bits: ir.Value, half: ir.Type) -> ir.Value:
+    """The bf16 that the bits of f32 numbers begin with."""
+    short = with_element(bits.type, ir.IntegerType.get_signless(BITS))
+    upper = arith.trunci(short, arith.shrui(bits, _splat(BITS, bits.type)))
+    return arith.bitcast(with_element(bits.type, half), upper)
 
 
 def _upper_halves(numbers: ir.Value) -> ir.Value:

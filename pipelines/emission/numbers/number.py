@@ -52,6 +52,10 @@ class Number:
         """What is to be stored, rounded to the nearest number, to the even one of two as near."""
         return computed
 
+    def narrowed_within(self, computed: ir.Value, most: float) -> ir.Value:
+        """The same of a number that is no larger than `most`. The sign of a zero may be another one."""
+        return self.narrowed(computed)
+
     def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         """The nearest number, as `narrowed` has it, in the type in registers.
 
