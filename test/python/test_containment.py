@@ -101,6 +101,8 @@ FOR_GPUS = (
 """Have work only there: `test_batch_matmul.py`, `test_elementwise.py`, `test_concatenations.py`,
 `test_rearranged.py`, `test_attention.py`, `test_gated.py`, `test_group_norm.py` of GPUs,
 `test_unknown_sizes.py` of these, and `test_sum_repeated_taps.py`."""
+FOR_NORMALIZED = "winograd-transpose-normalized"
+"""Has work only where arguments are normalized: `test/pipelines/cpu/test_group_norm.py`."""
 FOR_ONE_THREAD = ("winograd-overwrite-operands", "winograd-place-scratch")
 """Have work only for programs of one thread: `overwrite-operands.mlir`, `place-scratch.mlir`."""
 FOR_OTHERS = {
@@ -118,6 +120,7 @@ FOR_OTHERS = {
     *FOR_INTEGERS,
     FOR_ONE_NUMBER,
     FOR_QUANTISED,
+    FOR_NORMALIZED,
 }
 Example = tuple[ImportedModel, NDArray[np.float32], NDArray[np.float64]]
 """An imported network, an image, and the result for it."""
