@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -32,6 +33,7 @@ from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLoweri
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_strip import DepthwiseStripKernel
+from iree.winograd.pipelines.gpu.kernels.direct_block import DirectBlockKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
@@ -52,6 +54,7 @@ from iree.winograd.pipelines.gpu.product_lowering import lowered_product
 from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
 from iree.winograd.pipelines.gpu.rows_lowering import lowered_columns, lowered_rows
 from iree.winograd.pipelines.gpu.schedules.columns import (
+    BlockSchedule,
     DepthwiseBlockSchedule,
     DepthwiseStripSchedule,
     GpuDepthwiseSchedule,
@@ -283,11 +286,14 @@ def _depthwise(
     return ColumnsLowering(launcher, group, kernel)
 
 
-def _depthwise_block(
-    launcher: Launcher, group: ConvolutionGroup, schedule: DepthwiseBlockSchedule
+def _direct_block(
+    block_kernel: type[DirectBlockKernel],
+    launcher: Launcher,
+    group: ConvolutionGroup,
+    schedule: BlockSchedule,
 ) -> ConvolutionLowering:
     target = launcher.target
-    kernel = DepthwiseBlockKernel(
+    kernel = block_kernel(
         group.shape, schedule, takes_ptx=target.takes_ptx, float_register=target.float_register
     )
     return ColumnsLowering(launcher, group, kernel)
@@ -297,16 +303,6 @@ def _depthwise_strip(
     launcher: Launcher, group: ConvolutionGroup, schedule: DepthwiseStripSchedule
 ) -> ConvolutionLowering:
     kernel = DepthwiseStripKernel(group.shape, schedule, takes_ptx=launcher.target.takes_ptx)
-    return ColumnsLowering(launcher, group, kernel)
-
-
-def _grouped_block(
-    launcher: Launcher, group: ConvolutionGroup, schedule: GroupedBlockSchedule
-) -> ConvolutionLowering:
-    target = launcher.target
-    kernel = GroupedBlockKernel(
-        group.shape, schedule, takes_ptx=target.takes_ptx, float_register=target.float_register
-    )
     return ColumnsLowering(launcher, group, kernel)
 
 
@@ -353,9 +349,9 @@ LOWERINGS: Mapping[
         StreamedSchedule: _streamed,
         FusedSchedule: _fused,
         GpuDepthwiseSchedule: _depthwise,
-        DepthwiseBlockSchedule: _depthwise_block,
+        DepthwiseBlockSchedule: partial(_direct_block, DepthwiseBlockKernel),
         DepthwiseStripSchedule: _depthwise_strip,
-        GroupedBlockSchedule: _grouped_block,
+        GroupedBlockSchedule: partial(_direct_block, GroupedBlockKernel),
         GroupedSchedule: _grouped,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,
