@@ -5,6 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import iree.winograd
 import numpy as np
@@ -130,11 +131,16 @@ def test_onnx_model_agrees_with_onnxruntime(tmp_path: Path) -> None:
 
 @pytest.mark.wide
 def test_tuning_is_used(tmp_path: Path) -> None:
-    result = run_script("tuning.sh", SAMPLES / "convolution.mlir", "6s", folder=tmp_path)
-    assert result.returncode == 0, result.stderr
-    assert "median" in result.stdout
-    report = json.loads((tmp_path / "tuned.json").read_text())
-    assert any(layer["tuned"] for layer in report["layers"])
+    report: dict[str, Any] = {"layers": []}
+    # A busy machine may spend the first budgets before anything is measured.
+    for budget in ("6s", "30s", "150s"):
+        result = run_script("tuning.sh", SAMPLES / "convolution.mlir", budget, folder=tmp_path)
+        assert result.returncode == 0, result.stderr
+        assert "median" in result.stdout
+        report = json.loads((tmp_path / "tuned.json").read_text())
+        if any(layer["tuned"] for layer in report["layers"]):
+            return
+    pytest.fail(f"no layer was tuned: {report['layers']}")
 
 
 @pytest.mark.wide
