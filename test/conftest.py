@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,9 @@ from wide import other_parts_of_sweeps
 
 from benchmarks.amd.radv import MESA
 
-_LOWEST_PRIORITY = 19
+_LOW_PRIORITY = 10
+"""Of threads that wait for a GPU. A caller spins until the one that woke it has finished, which at the lowest
+priority of all gets its turn after tenths of a second."""
 _NAMING_SECONDS = 0.1
 """That threads may take to name themselves, of which there are none elsewhere than on Linux."""
 _QUICKEST = Path(__file__).parent / "algebra"
@@ -90,6 +92,14 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def unoptimized_by_lavapipe() -> Iterator[None]:
+    """Mesa's lavapipe compiles kernels when they are called first, which takes longer than to run most."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GALLIVM_PERF", "nopt")
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def working_threads_first() -> Iterator[None]:
     """Threads that wait for a GPU leave the cores to those that compute what they wait for.
 
@@ -114,7 +124,7 @@ def working_threads_first() -> Iterator[None]:
         if events:
             for thread, _ in started:
                 if thread > min(events):
-                    os.setpriority(os.PRIO_PROCESS, thread, _LOWEST_PRIORITY)
+                    os.setpriority(os.PRIO_PROCESS, thread, _LOW_PRIORITY)
         return device
 
     with pytest.MonkeyPatch.context() as patch:
@@ -165,6 +175,16 @@ def closed_gpus() -> Iterator[None]:
     """No test shares the cores with threads that wait for a GPU of another: lavapipe's never sleep."""
     yield
     close_gpus()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: there is no garbage to look for."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
