@@ -340,6 +340,18 @@ RUNS: Mapping[str, Run] = {
         f"{ZEN3}, beside other work",
         "open_sizes --rounds 3 --burst 0.03 --programs build/open-sizes --tools inductor --network film",
     ),
+    "open-sizes-zen4.json": Run(
+        "2026-11-30",
+        f"{ZEN4}, beside other work on its other core",
+        "open_sizes --programs build/open-sizes --tools torch onnxruntime openvino --burst 0.06` "
+        "at `5608465d",
+    ),
+    "open-sizes-zen4-2-threads.json": Run(
+        "2026-11-30",
+        f"{ZEN4}, little beside it",
+        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
+        "--burst 0.04 --network ...` at `c9ff5083",
+    ),
     "open-sizes.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
