@@ -25,7 +25,7 @@ from pathlib import Path
 import iree.winograd
 import torch
 
-from benchmarks.gpu_layers import TYPES, Layer, compiled
+from benchmarks.gpu_layers import LAYOUT, TYPES, Layer, compiled
 from benchmarks.results_file import ResultsFile
 
 COUNTERS = {
@@ -85,12 +85,13 @@ def path_of(layer: Layer) -> str:
 
 
 def counted(lines: Sequence[str]) -> Iterator[tuple[int, dict[str, str | float]]]:
-    """Of each kernel that `ncu` wrote a row of, the number of its layer and its counters."""
-    begin = next(i for i, line in enumerate(lines) if line.startswith('"ID"'))
-    names, units, *rows = csv.reader(lines[begin:])
+    """Of each kernel in rows of `ncu`, but for changes of layout, the number of its layer and counters."""
+    names, units, *rows = csv.reader(line for line in lines if line.startswith('"'))
     unit_of = dict(zip(names, units, strict=True))
     for values in rows:
         row = dict(zip(names, values, strict=True))
+        if any(part in row["Kernel Name"] for part in LAYOUT):
+            continue
         number = next(int(found[1]) for each in values if (found := re.search(r"layer (\d+)", each)))
         counters: dict[str, str | float] = {"kernel": row["Kernel Name"]}
         for name, metric in COUNTERS.items():

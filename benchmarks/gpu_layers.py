@@ -47,7 +47,7 @@ from benchmarks.results_file import ResultsFile
 LENGTH = 4
 """Of a chain."""
 TYPES = {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-_LAYOUT = ("transpose", "nchwToNhwc", "nhwcToNchw", "winograd_channels_")
+LAYOUT = ("transpose", "nchwToNhwc", "nhwcToNchw", "winograd_channels_")
 """Parts of names of kernels that change the layout of images."""
 
 
@@ -222,7 +222,7 @@ def microseconds(call: Callable[[], object], rounds: int) -> float:
         call()
     torch.cuda.synchronize()
     times = kernel_times(call, rounds)
-    return sum(each.total for each in times if not any(part in each.name for part in _LAYOUT))
+    return sum(each.total for each in times if not any(part in each.name for part in LAYOUT))
 
 
 def _products(chain: nn.Module, image: torch.Tensor) -> torch.Tensor:
