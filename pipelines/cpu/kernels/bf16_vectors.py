@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -20,7 +21,9 @@ from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop_carried, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .bf16_tiled import Bf16TiledKernel, address_of
 from .store import RegisterBlockStore
@@ -96,15 +99,37 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
         )
 
         def compute(placed: PlacedBlock) -> None:
-            sums = self._sums(rows, filters, placed)
             position = outputs.position(placed.row, placed.pixel)
             channel = self.blocks.first(placed.channel_block)
+
+            def fetch(step: Index) -> None:
+                for vector in self._fetched_vectors(step, output.number):
+                    store.prefetch(outputs.number, position, channel, vector)
+
+            sums = self._sums(rows, filters, placed, fetch)
             store.emit(sums, outputs.number, position, channel, placed.pixel)
 
         self._emit_passes(work.workgroup, outputs, lambda channel_block: None, compute)
 
-    def _sums(self, rows: TiledInput, filters: Buffer, placed: PlacedBlock) -> list[ir.Value]:
-        """Emits the sums of a register block: pixel by pixel, vectors of neighbouring output channels."""
+    def _fetched_vectors(self, step: Index, number: Number) -> Iterator[Index]:
+        """Of a register block's outputs, those whose lines are fetched for a tile of the reduction: what is
+        overwritten, and what the epilogue reads there."""
+        vectors = self.schedule.channel_tiles
+        of_line = CACHE_LINE_BYTES // (number.bytes * TILE_LANES)
+        lines = ceil_div(vectors, of_line)
+        count = self.schedule.tile_pixels * lines
+        of_step = ceil_div(count, self._steps)
+        for fetched in range(of_step):
+            line = (step * of_step + fetched).minimum(count - 1)
+            yield line // lines * vectors + line % lines * of_line
+
+    def _sums(
+        self, rows: TiledInput, filters: Buffer, placed: PlacedBlock, fetch: Callable[[Index], None]
+    ) -> list[ir.Value]:
+        """Emits the sums of a register block: pixel by pixel, vectors of neighbouring output channels.
+
+        `fetch` emits what is fetched for a tile of the reduction.
+        """
         schedule, accumulator = self.schedule, self.shape.element_types.accumulator_type
         panel = filters.offset([placed.channel_block, 0, 0, 0, 0]) * filters.number.bytes
         tiles, first = address_of(filters) + panel, self._first_input(rows, placed)
@@ -116,6 +141,7 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
             def add_chunk(chunk: Index, sums: list[ir.Value], pairs: int = TILE_LANES) -> list[ir.Value]:
                 step = tap * self._chunks + chunk
                 self._fetch_filters(filters, placed, step, self._register_blocks)
+                fetch(step)
                 tile = tiles + step * (schedule.channel_tiles * TILE_BYTES)
                 return self._add_pairs(sums, begin + chunk * rows.chunk, self._pixel_step(rows), tile, pairs)
 
