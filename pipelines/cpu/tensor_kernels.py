@@ -260,6 +260,8 @@ def _pixel_selection(operation: PixelSelection, target: CpuTarget) -> TensorDisp
 
 
 def _misfit_of_row_sums(operation: RowSums, target: CpuTarget) -> Reason | None:
+    if operation.dimensions > 1:
+        return "sums over several dimensions are sums of sums on CPUs"
     return "IREE divides sums where it reads them on CPUs" if operation.divisors else None
 
 

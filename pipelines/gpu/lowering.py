@@ -11,9 +11,10 @@ from typing import Any
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.navigation import RESHAPES, readers
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.selected_pixels import PixelTap
-from iree.winograd.pipelines.emission.tile_range import TileRange
+from iree.winograd.pipelines.emission.size_range import TileRange
 from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
 from iree.winograd.pipelines.gpu.convolution_lowering import (
     ColumnsLowering,
@@ -29,6 +30,7 @@ from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering
 from iree.winograd.pipelines.gpu.gated_lowering import gated
 from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
 from iree.winograd.pipelines.gpu.image_arguments import transposed
+from iree.winograd.pipelines.gpu.in_place import insertion_of
 from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
@@ -116,6 +118,8 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 )
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
+_INSERTIONS = ("tensor.insert_slice", "tensor.concat")
+
 
 @dataclass
 class GpuLowering:
@@ -141,7 +145,7 @@ class GpuLowering:
             sized = replace(group, times=each.times)
             if reason := self.range_misfit(group, each):
                 raise ValueError(reason)
-            launcher = replace(self._launcher, tiles=TileRange(sized.shape, first, each.below))
+            launcher = replace(self._launcher, images=TileRange(first, each.below, sized.shape))
             lowering = LOWERINGS[type(each.schedule)](launcher, sized, each.schedule)
             assert isinstance(lowering, ConvolutionLowering), "it has no misfit"
             result, first = replace(lowering, onto=result).lower(), each.below or 0
@@ -152,6 +156,8 @@ class GpuLowering:
     def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
         if group.output_transform.channels_first:
             return "images are transposed behind the kernels of all sizes"
+        if insertion_of(group) is None and _is_inserted(group.output_transform.result):
+            return "IREE copies what several kernels write to where it is inserted"
         return kernel_misfit(replace(group, times=range_.times).shape, self.target, range_.schedule)
 
     def compute(self, operation: TensorOperation) -> ir.Value:
@@ -170,6 +176,14 @@ class GpuLowering:
     ) -> None:
         """Raises ValueError."""
         raise ValueError("workgroups of GPUs wait for no others")
+
+
+def _is_inserted(value: ir.Value) -> bool:
+    """Whether some tensor becomes a part of a larger one, maybe by another shape."""
+    users = readers(value)
+    while len(users) == 1 and users[0].name in RESHAPES:
+        users = readers(users[0].results[0])
+    return any(user.name in _INSERTIONS for user in users)
 
 
 def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:

@@ -121,13 +121,14 @@ class ResampledImage:
 
 @dataclass(frozen=True)
 class RowSums:
-    """Sums of `N x H... x W x C` over W. C is static.
+    """Sums of `N x H... x W x C` over W, or over as many `dimensions` before C. C is static.
 
     They are divided by `divisors`, integers, one after the other.
     """
 
     image: ir.Value
     divisors: tuple[ir.Value, ...] = ()
+    dimensions: int = 1
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,12 @@ class LowerSums:
         %t = linalg.generic ins(%p) { arith.divf %height } -> tensor<1x64x1x1xf32>
         %m = linalg.generic ins(%t) { arith.divf %width }
 
+    On GPUs few pixels of such an image are summed at once, by a kernel that has no workgroups for more, and
+    its result is that of the others, which have none for fewer.
+
+        %r = flow.dispatch @winograd_row_sums_anyxanyx64(%x) -> tensor<1x?x64xf32>
+        %p = flow.dispatch @winograd_row_sums_anyx64(%r, %few) -> %few
+
     A program without convolutions that were taken stays as it is.
     """
 
@@ -197,7 +203,7 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         return
     mean = match_pixel_mean(found)
     if mean is not None and backend.misfit(RowSums(found.image, mean.divisors)) is None:
-        _lower_pixel_mean(lowering, mean)
+        _lower_pixel_mean(backend, lowering, mean)
         return
 
     def scaled(elements: list[ir.Value]) -> ir.Value:
@@ -207,9 +213,7 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         return total
 
     with reduction.location, ir.InsertionPoint(reduction):
-        sums = found.image
-        for _ in range(found.dimensions):
-            sums = lowering.compute(RowSums(sums))
+        sums = _pixel_sums(backend, lowering, found.image, found.dimensions)
         init = tensor.empty(shape_of(found.result), ir.RankedTensorType(found.result.type).element_type)
         result = build_elementwise([(sums, found.order)], init, scaled)
     _replace(found.result, result)
@@ -224,14 +228,27 @@ def _adds_faster(backend: Backend, image: ir.Value) -> bool:
     return backend.iree_code.vectorizes_loops and is_stored and channels >= _LEAST_CHANNELS
 
 
-def _lower_pixel_mean(lowering: Lowering, mean: PixelMean) -> None:
+def _pixel_sums(
+    backend: Backend,
+    lowering: Lowering,
+    image: ir.Value,
+    dimensions: int,
+    divisors: tuple[ir.Value, ...] = (),
+) -> ir.Value:
+    """At once, if kernels can, or one dimension after the other, of which the last sums are divided."""
+    of_all = RowSums(image, divisors, dimensions)
+    if backend.misfit(of_all) is None:
+        return lowering.compute(of_all)
+    for _ in range(dimensions - 1):
+        image = lowering.compute(RowSums(image))
+    return lowering.compute(RowSums(image, divisors))
+
+
+def _lower_pixel_mean(backend: Backend, lowering: Lowering, mean: PixelMean) -> None:
     # Its divisors are known where it is.
     last = mean.result.owner.operation
     with last.location, ir.InsertionPoint(last):
-        sums = mean.sums.image
-        for _ in range(mean.sums.dimensions - 1):
-            sums = lowering.compute(RowSums(sums))
-        divided = lowering.compute(RowSums(sums, mean.divisors))
+        divided = _pixel_sums(backend, lowering, mean.sums.image, mean.sums.dimensions, mean.divisors)
         sizes = list(ir.RankedTensorType(mean.result.type).shape)
         if len(sizes) > 2:
             images = size_of(divided, 0)

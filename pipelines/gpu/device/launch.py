@@ -16,7 +16,7 @@ from iree.winograd.pipelines.emission.dispatch import KernelFunction, emit_execu
 from iree.winograd.pipelines.emission.dispatch_operations import dispatch_kernel
 from iree.winograd.pipelines.emission.index import Index, IndexLike
 from iree.winograd.pipelines.emission.signature import DispatchSignature, DispatchTensor
-from iree.winograd.pipelines.emission.tile_range import TileRange
+from iree.winograd.pipelines.emission.size_range import SizeRange
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 
@@ -171,8 +171,8 @@ class Launcher:
     target: GpuTarget
     constants: SharedConstants = field(default_factory=SharedConstants)
     """What kernels read that was computed of constants."""
-    tiles: TileRange | None = None
-    """The images whose kernels have workgroups; None for all."""
+    images: SizeRange | None = None
+    """Those whose kernels have workgroups; None for all."""
     _executables: dict[object, str] = field(default_factory=dict)
 
     def launch(
@@ -188,10 +188,10 @@ class Launcher:
         """Emits a dispatch at the insertion point, and its executable unless an equal kernel has one.
 
         The result is `updated`, where that is given, part of which the kernel overwrites. Gives the
-        dispatch's result. For images outside of `tiles` a kernel that is told sizes has no workgroups, and
-        what kernels pass to each other no elements.
+        dispatch's result. For others than the launcher's `images` a kernel that is told sizes has no
+        workgroups, and what kernels pass to each other no elements.
         """
-        tiles = None if sizes is ONE_IMAGE else self.tiles
+        images = None if sizes is ONE_IMAGE else self.images
         bound = (*(argument for _, argument in operands), result)
         arguments = bound[: len(operands)] if updated is None else bound
         values = [value for value, _ in operands] + ([] if updated is None else [updated])
@@ -200,7 +200,7 @@ class Launcher:
         signature = DispatchSignature(
             tuple(tensors[: len(arguments)]), tensors[-1], stated, updates_last_operand=updated is not None
         )
-        key = (kernel, tiles, *(each.kernel_key for each in bound))
+        key = (kernel, images, *(each.kernel_key for each in bound))
         if key not in self._executables:
             unique = name if name not in self._executables.values() else f"{name}_{len(self._executables)}"
             grid = Grid(kernel.workgroups, self.target.max_workgroups)
@@ -213,7 +213,7 @@ class Launcher:
                 unique,
                 signature,
                 _translation(threads),
-                grid.launched if tiles is None else partial(_launched_within, tiles, grid),
+                grid.launched if images is None else partial(_launched_within, images, grid),
                 placed,
                 [each.bind for each in bound],
                 {**self._residency(threads), **_clustering(threads)},
@@ -223,14 +223,14 @@ class Launcher:
         workload = [known for known in sizes.values() if not isinstance(known, int)]
         entry = ir.ArrayAttr.get([ir.SymbolRefAttr.get([self._executables[key]] * 2)])
         of_program = told(sizes)
-        extents = [extent.value for each in arguments for extent in _extents(each, of_program, tiles)]
+        extents = [extent.value for each in arguments for extent in _extents(each, of_program, images)]
         return dispatch_kernel(
             [result.type],
             workload,
             entry,
             [*values, *workload],
             extents,
-            [extent.value for extent in _extents(result, of_program, tiles)],
+            [extent.value for extent in _extents(result, of_program, images)],
             tied_operands=signature.tied_operands,
         ).result
 
@@ -242,18 +242,18 @@ class Launcher:
         return {name: ir.IntegerAttr.get(ir.IntegerType.get_signless(32), workgroups)}
 
 
-def _launched_within(tiles: TileRange, grid: Grid, sizes: Sizes) -> tuple[Index, ...]:
-    """The extents of a grid to launch: none for images outside of `tiles`."""
+def _launched_within(images: SizeRange, grid: Grid, sizes: Sizes) -> tuple[Index, ...]:
+    """The extents of a grid to launch: none for other images."""
     first, *others = grid.launched(sizes)
-    return tiles.all_or_none(sizes, first), *others
+    return images.all_or_none(sizes, first), *others
 
 
-def _extents(argument: TensorArgument, sizes: Sizes, tiles: TileRange | None) -> list[Index]:
+def _extents(argument: TensorArgument, sizes: Sizes, images: SizeRange | None) -> list[Index]:
     """The extents of a tensor of the program known only at run time, in their order."""
     extents = argument.dynamic_extents(sizes)
-    if tiles is None or argument.leading is None:
+    if images is None or argument.leading is None:
         return extents
-    return [tiles.all_or_none(sizes, each) for each in extents]
+    return [images.all_or_none(sizes, each) for each in extents]
 
 
 def _clustering(threads: WorkgroupThreads) -> dict[str, ir.Attribute]:

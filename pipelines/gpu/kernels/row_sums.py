@@ -30,7 +30,8 @@ def divisor_size(number: int) -> Size:
 
 @dataclass(frozen=True)
 class RowSumsKernel:
-    """The sums of each channel over a row of pixels; a workgroup takes a line of the channels of a row.
+    """The sums of each channel over a row of pixels, or over all pixels of the last dimensions as one row; a
+    workgroup takes a line of the channels of a row.
 
     Its threads read `width` channels at a time, neighbours, and share the pixels.
     """
@@ -40,10 +41,13 @@ class RowSumsKernel:
     channels: int
     divisors: int = 0
     """Numbers that the sums are divided by."""
+    dimensions: int = 1
+    """Those that are summed, the last ones."""
 
     @property
     def name(self) -> str:
-        return f"winograd_row_sums_{'x'.join(['any'] * self.rank)}x{self.channels}"
+        of = "row" if self.dimensions == 1 else "pixel"
+        return f"winograd_{of}_sums_{'x'.join(['any'] * self.rank)}x{self.channels}"
 
     @property
     def width(self) -> int:
@@ -51,13 +55,13 @@ class RowSumsKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Rows of all images, and lines of channels."""
-        rows = sizes.batch * product(sizes.spatial("input")[:-1])
+        rows = sizes.batch * product(sizes.spatial("input")[: -self.dimensions])
         return rows, Index(ceil_div(self.channels, LINE_ELEMENTS)), Index(1)
 
     def emit(self, work: Work, image: GlobalBuffer, output: GlobalBuffer) -> None:
-        """Emits the work of one workgroup: N x H... x W x C to N x H... x C."""
+        """Emits the work of one workgroup: N x H... x W x C to N x H... x C, or to fewer dimensions."""
         row, line, _ = work.workgroup
-        pixels = work.sizes.spatial("input")[-1]
+        pixels = product(work.sizes.spatial("input")[-self.dimensions :])
         across = LINE_ELEMENTS // self.width
         along = SUMMING_THREADS // across
         column, other = thread_id() % across * self.width, thread_id() // across

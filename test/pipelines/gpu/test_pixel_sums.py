@@ -6,7 +6,8 @@ import pytest
 from pixel_sum_program import EXPECTED, program
 from wide import wide, wide_combinations
 
-SIZES = [(1, 1, 1), (2, 1, 13), (1, 7, 3), (3, 5, 40), (1, 3, 521)]
+SIZES = [(1, 1, 1), (2, 1, 13), (1, 7, 3), (3, 5, 40), (1, 33, 31), (2, 32, 32), (1, 3, 521)]
+"""Of a thousand pixels and fewer, which one kernel sums, and of more."""
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,7 @@ def test_sums_pixels_of_any_size(form: str, channels: int, gpu_target: str, gpu_
     compiled = iree.winograd.compile(program(form, channels), target=gpu_target, strict=True)
     assert (b"winograd_row_sums_anyx%d" % channels in compiled) == (form != "rows")
     assert b"winograd_row_sums_anyxanyx%d" % channels in compiled
+    assert (b"winograd_pixel_sums_anyxanyx%d" % channels in compiled) == (form != "rows")
     # Sums of all pixels are divided where they are added.
     assert form != "pooled" or b"main_dispatch" not in compiled
     run = iree.winograd.load(compiled, gpu_device)
