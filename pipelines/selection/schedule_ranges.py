@@ -17,7 +17,7 @@ from .candidates import convolution_shape
 from .implementation import Implementation
 from .prediction import implementation_error
 
-MOST_LOSS = 0.15
+MOST_LOSS = 0.1
 """What one schedule may take longer at half to twice the expected sizes than the best one there, over what
 the kernels of that take, before there are several: each is a kernel more to compile and to load."""
 LEAST_GAIN = 0.05

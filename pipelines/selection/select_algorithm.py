@@ -58,8 +58,8 @@ class SelectAlgorithm:
     that it is. For a few rows its time is that of reading the matrix, which the direct kernel finds packed in
     the order of reading, and fetches ahead; on a GPU many workgroups each read a part of it.
 
-    Where sizes are known only at run time and one schedule loses at some that are likely, there are several by
-    ranges of tiles (`schedule_ranges.py`), in `winograd.schedule_ranges`.
+    Where sizes are known only at run time and one schedule loses at some that are likely, there are several
+    by ranges of tiles (`schedule_ranges.py`), in `winograd.schedule_ranges`.
 
     What the kernels don't compute, what no algorithm computes accurately enough, what IREE's own code was
     measured to be the fastest for, or for products is predicted to be no slower for, and what the layer
