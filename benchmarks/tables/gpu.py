@@ -312,13 +312,13 @@ def layer_counters(files: Sequence[Any]) -> list[str]:
         named = (layer, number(row["limit_us"] / row["ours_us"], ".2f"))
         for kernel in _distinct(row["kernels"]):
             busy = 100 * kernel["active"] / kernel["elapsed"]
-            peaks = {name: kernel[name] for name in _COUNTERS}
+            peaks = {name: kernel[name] for name in _COUNTERS if name in kernel}
             rows.append(
                 (
                     *named,
                     kernel["kernel"].removeprefix("winograd_").split("_")[0],
                     number(kernel["microseconds"], ".1f"),
-                    *(number(each, ".0f") for each in peaks.values()),
+                    *(number(peaks.get(name), ".0f") for name in _COUNTERS),
                     number(busy, ".0f"),
                     number(kernel["warps"], ".0f"),
                     _bound(peaks, busy),

@@ -138,6 +138,18 @@ RUNS: Mapping[str, Run] = {
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_layers --type f16 --jobs 15"),
+    "gpu-layer-counters-f16-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_layer_counters` at `c1ee0f40",
+    ),
+    "gpu-layer-limits-one-image-f32-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 1 --ours-alone --jobs 12 --rounds 10 --networks "
+        "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
+        "shufflenetv2_w1` at `f88d04c0",
+    ),
     "gpu-layer-limits-f32-h200.json": Run(
         "2026-11-29",
         H200_BESIDE_WORK,
