@@ -227,22 +227,17 @@ RUNS: Mapping[str, Run] = {
         "half_precision --clock processor --rounds 7`, EfficientNet-B0 in f16 with `--rounds 9",
     ),
     "half-one-thread.json": Run(
-        "2026-11-29",
-        "a server of 64 virtual processors with AMX, one of them, beside other work",
-        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino torch-frozen --rounds 11 "
-        "--burst 0.15 --network resnet18 mobilenetv2 resnet50 efficientnet_b0`, the others by `--tools ours "
-        "openvino`, at `0182ce46",
+        "2026-11-30",
+        "a server of 32 virtual processors with AMX (Emerald Rapids), one of them, beside other work",
+        "half_precision --type bf16 --batch 1 8 --threads 1 --tools ours openvino --rounds 9 --burst 0.15 "
+        "--jobs 8 --network vae_decoder diffusion_block mobilenetv2 resnet18 resnet50 efficientnet_b0 "
+        "convnext_tiny vgg16",
     ),
     "half-filters.json": Run(
         "2026-11-29",
         "Emerald Rapids, one virtual processor beside other work",
         "half_precision --network vgg16 --type f16 --tools ours ours-f32 openvino --clock processor "
         "--rounds 7",
-    ),
-    "half-server-joined-rows.json": Run(
-        "2026-11-29",
-        "Emerald Rapids server, 16 virtual processors",
-        "half_precision --network resnet18 resnet50 --type bf16 --threads 16 --tools ours openvino --jobs 16",
     ),
     "half-avx512.json": Run(
         "2026-11-29",
@@ -266,9 +261,11 @@ RUNS: Mapping[str, Run] = {
         "2026-11-28 and 29", "Emerald Rapids, one virtual processor each, of large ones four", "half_zoo"
     ),
     "half-server-bf16.json": Run(
-        "2026-11-29",
+        "2026-11-30",
         "Emerald Rapids server, 16 of 32 virtual processors",
-        "half_precision --type bf16 --batch 1 8 --threads 1 16 --tools ours openvino --rounds 5 --jobs 3",
+        "half_precision --type bf16 --batch 1 8 --threads 16 --tools ours openvino --rounds 7 --burst 0.1 "
+        "--jobs 8 --network vae_decoder diffusion_block mobilenetv2 resnet18 resnet50 efficientnet_b0 "
+        "convnext_tiny vgg16",
     ),
     "large-kernels.json": Run("2026-11-22", "a CPU with AVX-512", "large_kernels --batch 1"),
     "layers-server-layouts-1.json": Run(
