@@ -180,9 +180,9 @@ RUNS: Mapping[str, Run] = {
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
     ),
     "gpu-open-sizes-one-program-h200.json": Run(
-        "2026-11-29",
+        "2026-11-30",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools static open --jobs 10 --limit 120 --rounds 7` at `0182ce46",
+        "gpu_open_sizes --tools static open --jobs 7 --limit 150 --rounds 7` at `f88d04c0",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
