@@ -245,11 +245,22 @@ RUNS: Mapping[str, Run] = {
         "half_precision --tools ours ours-f32 --clock processor --rounds 21 --burst 0.1 "
         "--network efficientnet_b0 mobilenetv2 resnet18",
     ),
-    "half-zen4-path.json": Run(
-        "2026-11-29",
-        "Emerald Rapids server without its matrix units, beside other work",
-        "half_precision --target cpu:znver4 --rounds 7 --burst 0.1` with `MKL_ENABLE_INSTRUCTIONS=AVX512_E3 "
-        "ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16` in the environment, and `--rounds 5",
+    "half-zen4.json": Run(
+        "2026-11-30",
+        "Zen 4 (AMD EPYC), two virtual processors; on one thread beside other work on the other",
+        "half_precision --burst 0.15 --rounds 9`, 3 to 7 in long rows; on two threads with `--jobs 2",
+    ),
+    "half-zen4-znver3.json": Run(
+        "2026-11-30",
+        "Zen 4, one virtual processor beside other work on the other, code for Zen 3 (AVX2)",
+        "half_precision --target cpu:znver3 --tools ours ours-f32 --rounds 11 --burst 0.15`, the VAE "
+        "decoder with `--rounds 3",
+    ),
+    "half-zen4-icelake-server.json": Run(
+        "2026-11-30",
+        "the same, code for Ice Lake (AVX-512 without bf16)",
+        "half_precision --target cpu:icelake-server --tools ours ours-f32 --rounds 11 --burst 0.15`, "
+        "MobileNetV2 in bf16 with `--rounds 15",
     ),
     "half-zen3.json": Run(
         "2026-11-29",
