@@ -53,7 +53,8 @@ class WidenHalf:
     their place in all tensors between arguments and results. Products of two f16 or bf16 are exact in f32.
     What an operation on elements gives is rounded to the program's type, once: a sigmoid is computed in f32,
     as torch does. Sums are in f32, and are rounded when they are complete; IREE, and JAX by default, round
-    each addition.
+    each addition. Sums that are only divided, as those of average pooling, aren't: torch divides them in f32,
+    and in f16 the sum of 49 numbers ends at 65504 long before their mean does.
 
         %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<...xf16>, ...) outs(%zeros : tensor<...xf32>)
         %t = linalg.generic ins(%c : tensor<...xf32>) { arith.truncf }
@@ -120,7 +121,8 @@ class _Widening:
             if half is None:
                 continue
             result.set_type(single_of(result.type))
-            rounded = result if unrounded is None else self._round(operation, result, half)
+            is_given = unrounded is None or _is_only_divided(result)
+            rounded = result if is_given else self._round(operation, result, half)
             self.types[rounded] = half
 
     def _round(self, operation: ir.Operation, result: ir.Value, half: ir.Type) -> ir.Value:
@@ -167,6 +169,23 @@ def _can_widen(operation: ir.Operation) -> bool:
         or (name.startswith("linalg.") and any(part in name for part in _NAMED_SUMS))
     )
     return is_known and all(can_widen(region.blocks[0]) for region in operation.regions)
+
+
+def _is_only_divided(total: ir.Value) -> bool:
+    """Whether all that is made of a sum are quotients, as of an average pooling's."""
+    uses = list(total.uses)
+    return bool(uses) and all(_divides(use.owner.operation, use.operand_number) for use in uses)
+
+
+def _divides(operation: ir.Operation, number: int) -> bool:
+    """Whether an operation on elements divides those of an operand, and does nothing else with them."""
+    if operation.name != "linalg.generic" or is_reducing(operation):
+        return False
+    numerator = operation.regions[0].blocks[0].arguments[number]
+    users = [use.owner.operation for use in numerator.uses]
+    return bool(users) and all(
+        user.name == "arith.divf" and user.operands[0] == numerator != user.operands[1] for user in users
+    )
 
 
 def _is_copy(operation: ir.Operation) -> bool:

@@ -201,6 +201,28 @@ func.func @main(%x: tensor<1x5x5x256x{name}>, %w: tensor<3x3x256x8x{name}>) -> t
     assert torch.as_tensor(result).double().eq(2304).all()
 
 
+class _Mean(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3))
+
+
+@pytest.mark.parametrize(
+    "average", [torch.nn.AvgPool2d(7), torch.nn.AdaptiveAvgPool2d(1), torch.nn.AvgPool2d(5, 2, 2), _Mean()]
+)
+def test_averages_whose_sums_f16_lacks(average: torch.nn.Module) -> None:
+    """As behind the last convolution of pytorchcv's wrn50_2, where 49 pixels sum up to more than 65504."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(8, 16, 1), torch.nn.ReLU(), average).to(torch.float16)
+    with torch.no_grad():
+        model[0].weight.fill_(1)
+    images = [(1000 * torch.rand(1, 8, 7, 7)).to(torch.float16)]
+    (result,), (exact,) = results_of(model, images), in_double(model, images)
+    assert 49 * exact.max() > 2 * torch.finfo(torch.float16).max
+    # Pixels are rounded, and means of rows, and their mean.
+    bound = 3 * ROUNDOFF[torch.float16] + 3 * SUM_ERRORS["cpu"]
+    np.testing.assert_allclose(result, exact, rtol=bound)
+
+
 def test_a_failure_leaves_the_program_in_half_precision(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise ValueError("injected")

@@ -218,3 +218,34 @@ func.func @unknown(%x: tensor<3x8xf16>, %m: tensor<8x4xf16>, %rows: tensor<?x8xf
   %z = linalg.matmul ins(%rows, %w : tensor<?x8xf16>, tensor<8x4xf16>) outs(%others : tensor<?x4xf32>) -> tensor<?x4xf32>
   return %y, %z : tensor<3x4xf32>, tensor<?x4xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf"}>]> : !hal.device
+
+// A sum that is only divided isn't rounded: that of 49 pixels may be beyond 65504 where their mean isn't.
+// CHECK-LABEL: func.func @average(
+// CHECK: %[[SUMS:.*]] = linalg.pooling_nhwc_sum {{.*}} -> tensor<1x1x1x4xf32>
+// CHECK-NOT: arith.truncf
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]] : tensor<1x1x1x4xf32>)
+// CHECK-NEXT: ^bb0(%[[SUM:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[MEAN:.*]] = arith.divf %[[SUM]], %{{.*}} : f32
+// CHECK-NEXT: arith.truncf %[[MEAN]] : f32 to f16
+func.func @average(%x: tensor<1x7x7x8xf16>) -> tensor<1x1x1x4xf16> {
+  %w = arith.constant dense<1.5> : tensor<1x1x8x4xf16>
+  %zero = arith.constant 0.0 : f16
+  %pixels = arith.constant 49.0 : f16
+  %ye = tensor.empty() : tensor<1x7x7x4xf16>
+  %yz = linalg.fill ins(%zero : f16) outs(%ye : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x7x7x8xf16>, tensor<1x1x8x4xf16>) outs(%yz : tensor<1x7x7x4xf16>) -> tensor<1x7x7x4xf16>
+  %window = tensor.empty() : tensor<7x7xf16>
+  %e = tensor.empty() : tensor<1x1x1x4xf16>
+  %zeros = linalg.fill ins(%zero : f16) outs(%e : tensor<1x1x1x4xf16>) -> tensor<1x1x1x4xf16>
+  %s = linalg.pooling_nhwc_sum ins(%y, %window : tensor<1x7x7x4xf16>, tensor<7x7xf16>) outs(%zeros : tensor<1x1x1x4xf16>) -> tensor<1x1x1x4xf16>
+  %m = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<1x1x1x4xf16>) outs(%e : tensor<1x1x1x4xf16>) {
+  ^bb0(%in: f16, %out: f16):
+    %d = arith.divf %in, %pixels : f16
+    linalg.yield %d : f16
+  } -> tensor<1x1x1x4xf16>
+  return %m : tensor<1x1x1x4xf16>
+}
