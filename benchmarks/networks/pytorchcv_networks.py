@@ -206,7 +206,6 @@ FAMILIES = MappingProxyType(
         "mobilenetv3_large_w1",
         "msdnet22",
         "nasnet_4a1056",
-        "ntsnet_cub",
         "octresnet10_ad2",
         "peleenet",
         "preresnet10",
@@ -243,6 +242,8 @@ FAMILIES = MappingProxyType(
     | {"revnet38": Network(_revnet, (3, 224, 224))}
     | _members((299, 299), "inceptionresnetv1", "inceptionresnetv2", "inceptionv3", "inceptionv4", "xception")
     | _members((331, 331), "pnasnet5large", "polynet")
+    # Whose anchors are those of this size.
+    | _members((448, 448), "ntsnet_cub")
     # Segmentation.
     | _members(
         (480, 480),

@@ -233,7 +233,10 @@ def _ratio(above: float | None, below: float | None) -> str:
 
 
 def half_zoo(files: Sequence[Any]) -> list[str]:
-    """By type: networks that compile, images whose largest score is float64's, and errors over torch's."""
+    """By type: networks that compile, images whose largest score is float64's, and errors over torch's.
+
+    Images and errors are of the networks that torch runs in that type.
+    """
     heads = ("type", "networks", "compiled", "with convolutions left", "images", "agreeing", "torch's")
     rows = []
     for type_ in ("bf16", "f16"):
@@ -241,17 +244,15 @@ def half_zoo(files: Sequence[Any]) -> list[str]:
         measured = [row for row in found if "failure" not in row]
         if not measured:
             continue
-        ratios = [row["error"] / row["torch_error"] for row in measured]
+        beside = [row for row in measured if "torch_failure" not in row]
+        ratios = [row["error"] / row["torch_error"] for row in beside]
         rows.append(
             (
                 type_,
                 str(len(found)),
                 str(len(measured)),
                 str(sum(row["left"] > 0 for row in measured)),
-                *(
-                    str(sum(row[name] for row in measured))
-                    for name in ("images", "agreeing", "torch_agreeing")
-                ),
+                *(str(sum(row[name] for row in beside)) for name in ("images", "agreeing", "torch_agreeing")),
                 f"{mean(ratios):.2f}",
                 f"{min(ratios):.2f} to {max(ratios):.2f}",
             )

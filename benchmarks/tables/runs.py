@@ -269,7 +269,9 @@ RUNS: Mapping[str, Run] = {
         "--clock processor --rounds 9",
     ),
     "networks-half.json": Run(
-        "2026-11-28 and 29", "Emerald Rapids, one virtual processor each, of large ones four", "half_zoo"
+        "2026-11-28 to 30",
+        "Emerald Rapids, one virtual processor each, of large ones four; ZFNet, iSQRT-COV-ResNet on Zen 4",
+        "half_zoo",
     ),
     "half-server-bf16.json": Run(
         "2026-11-30",
