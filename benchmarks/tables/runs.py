@@ -260,7 +260,7 @@ RUNS: Mapping[str, Run] = {
         "2026-11-30",
         "the same, code for Ice Lake (AVX-512 without bf16)",
         "half_precision --target cpu:icelake-server --tools ours ours-f32 --rounds 11 --burst 0.15`, "
-        "MobileNetV2 in bf16 with `--rounds 15",
+        "MobileNetV2 in bf16 with `--rounds 15`, the VAE decoder with `--rounds 3",
     ),
     "half-zen3.json": Run(
         "2026-11-29",
