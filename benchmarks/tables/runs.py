@@ -270,7 +270,7 @@ RUNS: Mapping[str, Run] = {
     ),
     "networks-half.json": Run(
         "2026-11-28 to 30",
-        "Emerald Rapids, one virtual processor each, of large ones four; ZFNet, iSQRT-COV-ResNet on Zen 4",
+        "Emerald Rapids, one virtual processor each, of large ones four; three networks on Zen 4",
         "half_zoo",
     ),
     "half-server-bf16.json": Run(
