@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from iree.winograd.dialect.algebra.largest_divisor import largest_divisor
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
@@ -99,7 +100,7 @@ def _by_lanes(distribution: LaneDistribution, subgroup_size: int) -> LaneDistrib
     for loop in distribution.reduced:
         subgroups[loop] = 1
     row = distribution.vector[innermost] * lanes[innermost]
-    tile[innermost] = row * _largest_divisor(tile[innermost] // row, _VECTORS)
+    tile[innermost] = row * largest_divisor(tile[innermost] // row, _VECTORS)
     for loop in reversed(others):
         spare = subgroup_size // prod(lanes)
         extent = distribution.extents[loop]
@@ -107,10 +108,6 @@ def _by_lanes(distribution: LaneDistribution, subgroup_size: int) -> LaneDistrib
             lanes[loop] *= _shared(extent // lanes[loop], spare)
             tile[loop] = lanes[loop]
     return replace(distribution, tile=tuple(tile), lanes=tuple(lanes), subgroups=tuple(subgroups))
-
-
-def _largest_divisor(number: int, most: int) -> int:
-    return max(each for each in range(1, most + 1) if number % each == 0)
 
 
 def _shared(extent: int, lanes: int) -> int:

@@ -10,6 +10,7 @@ from math import inf, lcm
 from typing import NamedTuple
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.dialect.algebra.largest_divisor import largest_divisor
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
@@ -284,7 +285,7 @@ def _block_in_memory(shape: _Tiled) -> int:
     """
     reduction = shape.reduction
     most = SHORT_BLOCK if LONG_BLOCK < reduction <= SHORT_REDUCTION else LONG_BLOCK
-    dividing = _largest_divisor(shape.group_inputs, most)
+    dividing = largest_divisor(shape.group_inputs, most)
     return (
         dividing if shape.has_runs and 2 * dividing > most else ceil_div(reduction, ceil_div(reduction, most))
     )
@@ -337,7 +338,7 @@ def _divisions(shape: _Tiled, target: CpuTarget, threads: int) -> Iterator[_Divi
             for count in workgroups:
                 yield _Division(most, width_in_vectors, 1, count, input_block)
     if shape.transforms_filters:
-        block = _largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
+        block = largest_divisor(shape.group_inputs, MAX_FILTER_BLOCK)
         panel_row = (block + 1) * vectors * width
         most = available // shape.transform_size - panel_row
         most = min(MAX_FILTERED_TILE_BLOCK, most // (vectors * width))
@@ -354,11 +355,6 @@ def _whole_rows(shape: _Tiled, shares: set[int], most: int) -> set[int]:
     """The shares of tiles as whole rows of them, as many as `most` tiles have; none of channels last."""
     row = shape.row_tiles
     return set() if row == 1 else {min(ceil_div(share, row), most // row) * row for share in shares} - {0}
-
-
-def _largest_divisor(number: int, most: int) -> int:
-    """Of a number, at most `most`."""
-    return max(each for each in range(1, min(number, most) + 1) if number % each == 0)
 
 
 def _register_vectors(group_outputs: int, width: int, target: CpuTarget) -> int:

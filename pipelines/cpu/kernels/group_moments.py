@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from iree.winograd.dialect.algebra.largest_divisor import largest_divisor
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
@@ -68,7 +69,7 @@ class GroupMomentsKernel:
     @property
     def part_rows(self) -> int:
         """Pixels of a workgroup."""
-        return _largest_divisor(self.extents.rows, max(1, _PART_ELEMENTS // self.channels))
+        return largest_divisor(self.extents.rows, max(1, _PART_ELEMENTS // self.channels))
 
     @property
     def parts(self) -> int:
@@ -119,8 +120,8 @@ class GroupMomentsKernel:
     def _sum_channels(self, element: Callable[[Index, Index], ir.Value], sums: Buffer) -> None:
         """Sums of `element` of each row and of channels from one on, over the rows, to `sums`."""
         width = self.target.vector_width
-        vectors = _largest_divisor(self.channels // width, _MOST_VECTORS)
-        rows = _largest_divisor(self.part_rows, _SUMMED_ROWS)
+        vectors = largest_divisor(self.channels // width, _MOST_VECTORS)
+        rows = largest_divisor(self.part_rows, _SUMMED_ROWS)
         zeros = [splat(0.0, width, sums.computed)] * vectors
         with loop(self.channels, vectors * width, "channel") as first:
 
@@ -238,8 +239,3 @@ class GroupFactorsKernel:
         deviations, between = loop_carried(parts, 1, [zeros, zeros], add_deviations, "part")
         elements = constant_like(between, self.moments.part_rows * self.moments.extents.inner)
         return mean, multiply_add(between, elements, deviations, fused)
-
-
-def _largest_divisor(number: int, most: int) -> int:
-    """Of a number, at most `most`."""
-    return next(each for each in range(min(number, most), 0, -1) if number % each == 0)
