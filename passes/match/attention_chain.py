@@ -16,8 +16,7 @@ from iree.winograd.passes.match.batch_matmul import (
 from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
 from iree.winograd.passes.match.conversions import only_computation, rounding_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
-from iree.winograd.passes.match.reductions import RESHAPES
+from iree.winograd.passes.match.navigation import RESHAPES, defining_operation, only_user, walk
 from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
 from iree.winograd.passes.match.strided_view import constant_factor
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import RESHAPES, defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
-
-RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_reduction(operation: ir.Operation) -> bool:

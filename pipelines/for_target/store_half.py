@@ -19,9 +19,10 @@ from iree.winograd.passes.match.elementwise import Elementwise, captures, match_
 from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
 from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.image_sum import match_squared_deviations
+from iree.winograd.passes.match.image_sum import SquaredDeviations, match_squared_deviations
 from iree.winograd.passes.match.navigation import (
     KEEPING_ELEMENTS,
+    RESHAPES,
     SIZE,
     defining_operation,
     only_user,
@@ -47,8 +48,6 @@ from ..problems.copied_pixels import match_copied_pixels
 from ..selection.module_space import module_space
 
 _ELEMENTWISE = "linalg.generic"
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
-"""Which move nothing."""
 
 
 @register_pass("winograd-store-half")
@@ -368,7 +367,7 @@ def _reads(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir.Typ
     if user.name == _ELEMENTWISE:
         return _is_read(user.results[0], space, half)
     if user.name in KEEPING_ELEMENTS:
-        by_kernel = space.copies_half and (user.name in _RESHAPES or match_copied_pixels(user) is not None)
+        by_kernel = space.copies_half and (user.name in RESHAPES or match_copied_pixels(user) is not None)
         return (by_kernel or space.iree_code.converts_half) and _is_read(user.results[0], space, half)
     group = _reading_group(user)
     if group is None:
@@ -389,12 +388,18 @@ def _is_statistic(user: ir.Operation, value: ir.Value) -> bool:
         return bool(users) and all(_is_statistic(each, moved) for each in users)
     if is_reduction(user):
         return list(user.operands).count(value) == 1 and match_reduced(user) is not None
-    if with_body(user, ["arith.subf"]) is None or list(user.operands).count(value) != 1:
-        return False
-    squares = only_user(user.results[0])
-    total = None if squares is None or with_body(squares, ["arith.mulf"]) is None else squares.results[0]
-    reduction = None if total is None else only_user(total)
-    return reduction is not None and match_squared_deviations(reduction) is not None
+    return list(user.operands).count(value) == 1 and _squared_deviations_by(user) is not None
+
+
+def _squared_deviations_by(subtraction: ir.Operation) -> SquaredDeviations | None:
+    """The sum of the squares of what an operation subtracts a mean from; None of any other operation."""
+    if with_body(subtraction, ["arith.subf"]) is None:
+        return None
+    squares = only_user(subtraction.results[0])
+    if squares is None or with_body(squares, ["arith.mulf"]) is None:
+        return None
+    reduction = only_user(squares.results[0])
+    return None if reduction is None else match_squared_deviations(reduction)
 
 
 def _is_repetition(user: ir.Operation, value: ir.Value) -> bool:
@@ -423,11 +428,7 @@ def _has_moments(value: ir.Value, space: SearchSpace) -> bool:
             if _has_moments(user.results[0], space):
                 return True
             continue
-        squares = only_user(user.results[0]) if with_body(user, ["arith.subf"]) is not None else None
-        reduction = None if squares is None else only_user(squares.results[0])
-        found = (
-            None if reduction is None or not is_reduction(reduction) else match_squared_deviations(reduction)
-        )
+        found = _squared_deviations_by(user)
         if found is not None and match_normalization_factors(found) is not None:
             return space.finds_moments(found.sums.extents)
     return False

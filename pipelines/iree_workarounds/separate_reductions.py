@@ -5,8 +5,8 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.reductions import RESHAPES, generic_maps, is_reduction, row_length
+from iree.winograd.passes.match.navigation import RESHAPES, walk
+from iree.winograd.passes.match.reductions import generic_maps, is_reduction, row_length
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
 from ..backends.module_backend import supported_backend
