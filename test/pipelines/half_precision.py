@@ -18,6 +18,8 @@ Exact = npt.NDArray[np.float64]
 
 TYPES = [torch.float16, torch.bfloat16]
 ROUNDOFF = {torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
+STORED_ROUNDOFF: Mapping[torch.dtype, float] = {torch.float32: 0.0, **ROUNDOFF}
+"""Of what is stored, where that isn't f32."""
 SMALLEST = {torch.float16: 2.0**-24, torch.bfloat16: 2.0**-133}
 """The distance of the smallest numbers of a type."""
 SUM_ERRORS = {"cpu": 1e-5, "gpu": 1e-4}

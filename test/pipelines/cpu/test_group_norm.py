@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from group_norm_program import UNIT_ROUNDOFF, Normalized, activated, normalized
+from half_precision import STORED_ROUNDOFF
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.cpu.kernels.group_moments import GroupMomentsKernel, moments_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -16,8 +17,6 @@ from torch import nn
 from wide import wide
 
 TARGET = CpuTarget.of("znver4", "+avx2,+fma,+f16c,+avx512f,+avx512vl,+avx512bf16")
-TYPES = {torch.float32: 0.0, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-"""Unit roundoffs of what is stored, where that isn't f32."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ def test_normalized_groups_are_those_of_float64(name: str) -> None:
     weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
     exact, bound = normalized(x.double().numpy(), image.groups, weight, bias)
     # Half precision rounds what is normalized, and what is made of it.
-    stored = TYPES[image.type]
+    stored = STORED_ROUNDOFF[image.type]
     expected, bound = activated(exact, bound + stored * np.abs(exact))
     products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
     rounded = stored * (np.abs(expected) + bound) * (1 + stored)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -21,6 +20,7 @@ from group_norm_program import (
     activated,
     normalized,
 )
+from half_precision import STORED_ROUNDOFF
 from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu import group_norm_lowering
@@ -45,8 +45,6 @@ Array = npt.NDArray[Any]
 
 ARCHITECTURE = "sm_90a"
 CLUSTERS = AMPERE.__class__(1024, 232448, "nvvm.minctasm", ARCHITECTURE, cluster_workgroups=8)
-TYPES: Mapping[torch.dtype, float] = {torch.float32: 0.0, torch.float16: 2.0**-11, torch.bfloat16: 2.0**-8}
-"""Unit roundoffs of what is stored, where that isn't f32."""
 
 
 @dataclass(frozen=True)
@@ -242,9 +240,10 @@ def expect_normalized(
     result = parts[1].double().permute(0, 3, 1, 2).numpy()
     exact = x.double().permute(0, 3, 1, 2).numpy()
     expected, bound = _rounded(
-        *normalized(exact, image.groups, weight.astype(np.float64), bias.astype(np.float64)), TYPES[type_]
+        *normalized(exact, image.groups, weight.astype(np.float64), bias.astype(np.float64)),
+        STORED_ROUNDOFF[type_],
     )
-    expected, bound = _rounded(*activated(expected, bound), TYPES[type_])
+    expected, bound = _rounded(*activated(expected, bound), STORED_ROUNDOFF[type_])
     assert (np.abs(result - expected) <= bound).all()
 
 
