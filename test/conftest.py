@@ -25,6 +25,8 @@ from benchmarks.amd.radv import MESA
 _LOW_PRIORITY = 10
 """Of threads that wait for a GPU. A caller spins until the one that woke it has finished, which at the lowest
 priority of all gets its turn after tenths of a second."""
+_ON_THE_HOST = "local-"
+"""What names of devices begin with that are no GPUs."""
 _NAMING_SECONDS = 0.1
 """That threads may take to name themselves, of which there are none elsewhere than on Linux."""
 _QUICKEST = Path(__file__).parent / "algebra"
@@ -108,11 +110,13 @@ def working_threads_first() -> Iterator[None]:
     opened = runtime.get_device
 
     def open_patiently(device_uri: str, **options: Any) -> Any:
-        if not device_uri.startswith("vulkan"):
+        if device_uri.startswith(_ON_THE_HOST):
             return opened(device_uri, **options)
         before = _threads()
-        # IREE's own cache would keep it, and threads that poll, for all tests that follow.
+        # IREE's own cache would keep it, and threads that wait or poll, for all tests that follow.
         device = opened(device_uri, **{**options, "cache": False})
+        if not device_uri.startswith("vulkan"):
+            return device
         # IREE starts them after the one that handles events, and the driver its own, which compute, before.
         # A thread has its name a moment after it was started.
         end = time.monotonic() + _NAMING_SECONDS
