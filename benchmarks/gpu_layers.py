@@ -18,15 +18,24 @@ are moved, each number once, at the speed of copies of 1 GiB, and of that of its
 in f32 three products of f16 for each, or by multiply-adds of f32 if it is depthwise, at the rate of cuBLAS's
 largest products. Taps in the padding are none. In a chain images of less than 50 MB come out of the GPU's
 cache, faster than that. With `--least-limit` only layers of such a limit in microseconds are measured.
+
+A kernel of few bytes takes longer than its limit, however it is written: until its threads run, ask for what
+they read, and what they wrote is there. So each layer is told beside a kernel of torch's that copies as many
+bytes as it moves, over and over, so that they come out of the cache where they fit.
+
+Layers are measured as they are compiled, and written as they are measured: one that the output already has
+is skipped. After `--budget` seconds no further one is waited for.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import hypot
 from pathlib import Path
@@ -39,7 +48,7 @@ from torch import nn
 from torch.nn import functional
 
 from benchmarks.convolutions import DIFFUSION
-from benchmarks.gpu_kernel_times import Peaks, kernel_times
+from benchmarks.gpu_kernel_times import KernelTime, Peaks, copy_microseconds, kernel_times
 from benchmarks.networks.gpu import NETWORKS
 from benchmarks.networks.network import Network
 from benchmarks.results_file import ResultsFile
@@ -93,15 +102,18 @@ class Layer:
 
     def limit_us(self, type_: str, peaks: Peaks) -> float:
         """Microseconds that the layer takes at least, by memory or by what multiplies."""
-        pixels = self.batch * ceil_div(self.size, self.stride) ** 2
-        read = pixels if self.kernel == 1 else self.batch * self.size**2
         weights = self.channels // self.groups * self.outputs
-        filters = self.kernel**2 * weights
-        moved = read * self.channels + filters + pixels * self.outputs
         on_matrix_units = peaks.matrix_operations / (3 if type_ == "f32" else 1)
         rate = peaks.f32_operations if self.is_depthwise else max(on_matrix_units, peaks.f32_operations)
         operations = 2 * self.batch * self._taps_inside**2 * weights
-        return max(moved * TYPES[type_].itemsize / peaks.bytes, operations / rate)
+        return max(self.moved_bytes(type_) / peaks.bytes, operations / rate)
+
+    def moved_bytes(self, type_: str) -> int:
+        """Of its image, filters and result, each number once."""
+        pixels = self.batch * ceil_div(self.size, self.stride) ** 2
+        read = pixels if self.kernel == 1 else self.batch * self.size**2
+        filters = self.kernel**2 * (self.channels // self.groups) * self.outputs
+        return (read * self.channels + filters + pixels * self.outputs) * TYPES[type_].itemsize
 
     @property
     def _taps_inside(self) -> int:
@@ -185,6 +197,10 @@ class Row:
     limit_us: float
     predicted_error: float
     """Of a chain, whose layers' roundings are independent, those of results among them."""
+    copied_us: float
+    """Of a kernel that copies as many bytes as the layer moves."""
+    kernels: dict[str, float]
+    """Microseconds of each of ours in a call of the chain, by its name."""
 
 
 @dataclass(frozen=True)
@@ -216,13 +232,33 @@ def _tiles(output_tile: list[int]) -> str:
     return "" if set(output_tile) == {1} else f"F({'x'.join(map(str, output_tile))}) "
 
 
-def microseconds(call: Callable[[], object], rounds: int) -> float:
-    """Of a call's kernels, but for those that change the layout of images."""
+def programs(
+    layers: Sequence[Layer], type_: str, folder: Path, jobs: int, seconds: float
+) -> Iterator[Program]:
+    """Those of layers as they are compiled, for at most so long."""
+    end = time.monotonic() + seconds
+    # Processes that this one forks wouldn't be without the GPU once it is used here.
+    with multiprocessing.get_context("forkserver").Pool(jobs, maxtasksperchild=1) as pool:
+        found = pool.imap_unordered(compiled, [(layer, type_, folder) for layer in layers])
+        for _ in layers:
+            try:
+                yield found.next(max(0.0, end - time.monotonic()))
+            except multiprocessing.TimeoutError:
+                return
+
+
+def times_of(call: Callable[[], object], rounds: int) -> list[KernelTime]:
+    """Those of a warm call's kernels, but for those that change the layout of images."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
     times = kernel_times(call, rounds)
-    return sum(each.total for each in times if not any(part in each.name for part in LAYOUT))
+    return [each for each in times if not any(part in each.name for part in LAYOUT)]
+
+
+def microseconds(call: Callable[[], object], rounds: int) -> float:
+    """Of all of them together."""
+    return sum(each.total for each in times_of(call, rounds))
 
 
 def _products(chain: nn.Module, image: torch.Tensor) -> torch.Tensor:
@@ -253,9 +289,10 @@ def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_al
     if layer.kernel == layer.stride == layer.groups == 1 and calls:
         calls.append(lambda: _products(theirs, last))
     torchs = [microseconds(call, rounds) / layer.length for call in calls]
+    times = times_of(lambda: ours(image), rounds)
     return Row(
         type_,
-        microseconds(lambda: ours(image), rounds) / layer.length,
+        sum(each.total for each in times) / layer.length,
         min(torchs, default=None),
         error(ours(image)),
         error(theirs(last)),
@@ -263,6 +300,8 @@ def measured(program: Program, type_: str, peaks: Peaks, rounds: int, *, ours_al
         program.schedules,
         layer.limit_us(type_, peaks),
         program.predicted_error,
+        copy_microseconds(layer.moved_bytes(type_) // 2, rounds),
+        {each.name: each.total for each in times},
     )
 
 
@@ -277,13 +316,13 @@ def main() -> None:
     parser.add_argument("--least-limit", type=float, default=0.0, metavar="MICROSECONDS")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--budget", type=float, default=math.inf, metavar="SECONDS")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
+    begin = time.monotonic()
     results = ResultsFile(options.output, "layers")
     torch.backends.cudnn.benchmark = torch.backends.cuda.matmul.allow_tf32 = not options.ours_alone
-    # This process doesn't use the GPU before those that compile have begun.
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        peaks = pool.apply(Peaks.measured, (options.rounds,))
+    peaks = Peaks.measured(options.rounds)
     print(peaks, flush=True)
     layers = [
         layer
@@ -292,15 +331,15 @@ def main() -> None:
         for layer in layers_of(NETWORKS[name], batch)
         if layer.limit_us(options.type, peaks) >= options.least_limit
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        tasks = [(layer, options.type, Path(folder)) for layer in dict.fromkeys(layers) or LAYERS]
-        with multiprocessing.get_context("fork").Pool(options.jobs, maxtasksperchild=1) as pool:
-            programs = pool.map(compiled, tasks, chunksize=1)
-        with torch.no_grad():
-            for program in programs:
-                row = measured(program, options.type, peaks, options.rounds, ours_alone=options.ours_alone)
-                results.add(f"{program.layer} {options.type}", asdict(row))
-                print(f"{program.layer}: {row}", flush=True)
+    missing = [
+        layer for layer in dict.fromkeys(layers) or LAYERS if f"{layer} {options.type}" not in results.rows
+    ]
+    left = options.budget - (time.monotonic() - begin)
+    with tempfile.TemporaryDirectory() as folder, torch.no_grad():
+        for program in programs(missing, options.type, Path(folder), options.jobs, left):
+            row = measured(program, options.type, peaks, options.rounds, ours_alone=options.ours_alone)
+            results.add(f"{program.layer} {options.type}", asdict(row))
+            print(f"{program.layer}: {row}", flush=True)
 
 
 if __name__ == "__main__":

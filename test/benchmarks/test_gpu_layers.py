@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
 from benchmarks.gpu_kernel_times import Peaks
-from benchmarks.gpu_layers import Layer, layers_of
+from benchmarks.gpu_layers import Layer, layers_of, programs
 from benchmarks.networks.network import Network
 from benchmarks.tables.gpu import layer_limits
 
@@ -88,3 +90,7 @@ def test_predictions_are_told_of_large_layers_and_of_all() -> None:
     small = {**row, "limit_us": 0.1, "predicted_us": 20.0}
     text = " ".join(layer_limits([{"layers": {"32x56x56x24 1x1 f16": large, "1x7x7x24 1x1 f16": small}}]))
     assert "0.50 (0.50 to 0.50) of these, 1.00 (0.50 to 2.00) of all layers" in text
+
+
+def test_no_program_is_waited_for_when_time_is_over(tmp_path: Path) -> None:
+    assert list(programs([Layer(1, 8, 8, 8, 1)], "f32", tmp_path, 1, 0.0)) == []
