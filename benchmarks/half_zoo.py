@@ -1,10 +1,12 @@
 """Compiles the networks of the zoo in half precision, and counts where the largest score is float64's.
 
     python -m benchmarks.half_zoo --networks resnet20_cifar10 mobilenet_w1 --type bf16 f16
+    python -m benchmarks.half_zoo --networks unet_cityscapes --images 4
 
 Weights and images have the type; each image is a call. Beside the program's scores are those of torch in that
 type. Errors are relative, of all scores of all images, against float64 of the same weights. A network that
-fails says why. Networks whose results are images have a largest score of each image as well.
+fails says why. Of networks that segment images the largest score of each pixel counts, so that a few images
+do; other networks whose results are images have a largest score of each image.
 
 What the output already has is skipped, so that a run can be continued. Networks are begun in the order in
 which `--networks` names them, those of the smallest images first unless given, each on cores of its own, of
@@ -21,7 +23,7 @@ import math
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,7 +80,8 @@ def _parse_arguments() -> argparse.Namespace:
 def _line(row: dict[str, Any]) -> str:
     if "failure" in row:
         return f"failed: {row['failure']}"
-    scores, error = f"top-1 {row['agreeing']} of {row['images']}", f"error {row['error']:.1e}"
+    scores = f"top-1 {row['agreeing']} of {row.get('pixels', row['images'])}"
+    error = f"error {row['error']:.1e}"
     if "torch_failure" in row:
         error += f", torch failed: {row['torch_failure']}"
     else:
@@ -92,6 +95,7 @@ def _measure(network: str, type_: str, images: int) -> dict[str, Any]:
     import torch
 
     from benchmarks.comparison import count_convolutions
+    from benchmarks.networks.pytorchcv_networks import SEGMENTING
     from benchmarks.networks.zoo import ZOO
 
     warnings.simplefilter("ignore")
@@ -109,33 +113,47 @@ def _measure(network: str, type_: str, images: int) -> dict[str, Any]:
         compiled = iree.winograd.compile(imported, threads=1, report=report)
         convolutions = count_convolutions(json.loads(report.read_text()))
     program = iree.winograd.load(compiled, threads=1)
-    expected = _scores(lambda *given: exact(*(each.double() for each in given)), arguments)
-    ours = _scores(program, arguments)
+    scores = _scores_of_pixels if network in SEGMENTING else _scores
+    expected = scores(lambda *given: exact(*(each.double() for each in given)), arguments)
+    ours = scores(program, arguments)
     row = {
         "images": images,
+        **({"pixels": len(expected)} if network in SEGMENTING else {}),
         "agreeing": _agreeing(ours, expected),
         "error": _error(ours, expected),
         "layers": convolutions.ours,
         "left": sum(convolutions.left.values()),
     }
     try:
-        torchs = _scores(half, arguments)
+        torchs = scores(half, arguments)
     except NotImplementedError as failure:
         return {**row, "torch_failure": str(failure)}
     return {**row, "torch_agreeing": _agreeing(torchs, expected), "torch_error": _error(torchs, expected)}
 
 
 def _scores(run: Callable[..., Any], arguments: list[tuple[torch.Tensor, ...]]) -> torch.Tensor:
-    """Images x scores: the first result, where there are several."""
+    """Images x scores."""
     import torch
 
-    rows = []
+    return torch.stack([result.flatten() for result in _results(run, arguments)])
+
+
+def _scores_of_pixels(run: Callable[..., Any], arguments: list[tuple[torch.Tensor, ...]]) -> torch.Tensor:
+    """Pixels of all images x scores."""
+    import torch
+
+    return torch.cat([result.movedim(1, -1).flatten(0, -2) for result in _results(run, arguments)])
+
+
+def _results(run: Callable[..., Any], arguments: list[tuple[torch.Tensor, ...]]) -> Iterator[torch.Tensor]:
+    """Of each image the first result, where there are several."""
+    import torch
+
     for given in arguments:
         result = run(*given)
         while isinstance(result, tuple | list):
             result = result[0]
-        rows.append(torch.as_tensor(result).double().flatten())
-    return torch.stack(rows)
+        yield torch.as_tensor(result).double()
 
 
 def _error(scores: torch.Tensor, expected: torch.Tensor) -> float:

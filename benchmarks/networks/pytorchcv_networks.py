@@ -116,6 +116,22 @@ class _SuperPoint(nn.Module):
         return points, nn.functional.normalize(self.model.descriptor.head(features))
 
 
+class _NtsNet(nn.Module):
+    """NTS-Net up to where its results decide what is computed: numpy cuts out the parts that it sees next.
+
+    Results are scores of the whole image, and how informative its regions are.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = member("ntsnet_cub", ()).build()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        features = self.model.backbone(x)
+        scores = self.model.backbone_classifier(self.model.backbone_tail(features))
+        return scores, self.model.navigator_unit(features)
+
+
 def _linknet() -> nn.Module:
     """As `linknet_cityscapes`, which drops a layer of the backbone in a way that renames the others."""
     from pytorchcv.models.linknet import get_linknet
@@ -243,7 +259,7 @@ FAMILIES = MappingProxyType(
     | _members((299, 299), "inceptionresnetv1", "inceptionresnetv2", "inceptionv3", "inceptionv4", "xception")
     | _members((331, 331), "pnasnet5large", "polynet")
     # Whose anchors are those of this size.
-    | _members((448, 448), "ntsnet_cub")
+    | {"ntsnet_cub": Network(_NtsNet, (3, 448, 448))}
     # Segmentation.
     | _members(
         (480, 480),
@@ -303,6 +319,9 @@ FAMILIES = MappingProxyType(
 
 It is the smallest one that authors measure; networks of cities see a quarter of each side of their images.
 """
+
+SEGMENTING = tuple(name for name in FAMILIES if name.endswith(("_cityscapes", "_celebamaskhq")))
+"""Of these those that score each pixel: images x classes x height x width."""
 
 SMALL_FAMILIES = (
     "alexnetb",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from benchmarks.half_precision import TOOLS as HALF_TOOLS
@@ -235,12 +236,14 @@ def _ratio(above: float | None, below: float | None) -> str:
 def half_zoo(files: Sequence[Any]) -> list[str]:
     """By type: networks that compile, images whose largest score is float64's, and errors over torch's.
 
-    Images and errors are of the networks that torch runs in that type.
+    Images and errors are of the networks that torch runs in that type. Of networks that segment images each
+    pixel has scores.
     """
-    heads = ("type", "networks", "compiled", "with convolutions left", "images", "agreeing", "torch's")
+    heads = ("type", "scores of", "networks", "compiled", "with convolutions left")
     rows = []
-    for type_ in ("bf16", "f16"):
-        found = [row[type_] for file in files for row in file["networks"].values() if type_ in row]
+    for type_, place in product(("bf16", "f16"), ("images", "pixels")):
+        rows_of_type = [row[type_] for file in files for row in file["networks"].values() if type_ in row]
+        found = [row for row in rows_of_type if ("pixels" in row) == (place == "pixels")]
         measured = [row for row in found if "failure" not in row]
         if not measured:
             continue
@@ -249,12 +252,14 @@ def half_zoo(files: Sequence[Any]) -> list[str]:
         rows.append(
             (
                 type_,
+                place,
                 str(len(found)),
                 str(len(measured)),
                 str(sum(row["left"] > 0 for row in measured)),
-                *(str(sum(row[name] for row in beside)) for name in ("images", "agreeing", "torch_agreeing")),
+                *(str(sum(row[name] for row in beside)) for name in (place, "agreeing", "torch_agreeing")),
                 f"{mean(ratios):.2f}",
                 f"{min(ratios):.2f} to {max(ratios):.2f}",
             )
         )
+    heads = (*heads, "of them", "agreeing", "torch's")
     return table((*heads, "error over torch's", "of a network"), rows)

@@ -37,3 +37,12 @@ def test_scores_that_agree_have_the_same_largest() -> None:
     of_several = half_zoo._scores(lambda image: [(image, image + 1), image], [(scores[0],), (scores[1],)])
     assert torch.equal(of_several, scores.double())
     assert half_zoo._line({"failure": "ended by SIGKILL"}) == "failed: ended by SIGKILL"
+
+
+def test_each_pixel_of_a_segmented_image_has_scores() -> None:
+    scores = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[2.0, 1.0], [4.0, 3.0]]]])
+    pixels = half_zoo._scores_of_pixels(lambda image: (image,), [(scores,), (scores + 1,)])
+    assert pixels.shape == (8, 2)
+    assert torch.equal(pixels.argmax(1), torch.tensor([1, 0, 1, 0] * 2))
+    row = {"images": 2, "pixels": 8, "agreeing": 7, "error": 0.1, "torch_failure": "", "layers": 1, "left": 0}
+    assert half_zoo._line(row).startswith("top-1 7 of 8; ")
