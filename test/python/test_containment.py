@@ -45,7 +45,8 @@ from wide import sampled
 
 pytestmark = pytest.mark.xdist_group("containment")
 
-PIPELINE = compile_pipeline(WinogradOptions())
+# What passes find to do differs between one thread and several, which is not to be this machine's number.
+PIPELINE = compile_pipeline(WinogradOptions(threads=2))
 PASSES = [pass_name(pass_) for pass_ in PIPELINE]
 CONVERTING_PASSES = (
     "winograd-convert-matmul",
