@@ -131,3 +131,11 @@ def _expanded_source(operation: ir.Operation) -> tuple[ir.Value, ir.AffineMap] |
             return None
         results.append(ir.AffineExpr.get_dim(kept[0]))
     return source, ir.AffineMap.get(len(shape), 0, results)
+
+
+def is_repetition(user: ir.Operation, value: ir.Value) -> bool:
+    """Whether an operation gives elements of `value`, as they are, for each of its own: as nearest pixels."""
+    elementwise = match_elementwise(user)
+    if not isinstance(elementwise, Elementwise) or elementwise.inputs[:-1] != (value,):
+        return False
+    return bool(elementwise.yielded == elementwise.body.arguments[0])

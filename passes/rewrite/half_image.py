@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, tensor
+from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.generic import build_elementwise
+from iree.winograd.passes.build.slices import element_of
+from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.match.conversions import widened_source
-from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, walk
 
 
 def half_image(image: ir.Value) -> tuple[ir.Value, list[ir.Operation]] | None:
@@ -65,3 +70,33 @@ def widen_operands(user: ir.Operation, body: ir.Block, operand: ir.Value, narrow
             widened = arith.extf(ir.F32Type.get(), argument)
         for inner, position in uses:
             inner.operands[position] = widened
+
+
+def repeated(repetition: ir.Operation, image: ir.Value) -> ir.Value:
+    """What a repetition makes, of `image` in place of what is that image widened."""
+    elementwise = match_elementwise(repetition)
+    assert isinstance(elementwise, Elementwise), "it was matched before"
+    half = ir.RankedTensorType(image.type).element_type
+    with repetition.location, ir.InsertionPoint(repetition):
+        init = tensor.empty(shape_of(elementwise.result), half)
+        reads = [(image, elementwise.indexing_maps[0])]
+        return build_elementwise(reads, init, lambda elements: elements[0])
+
+
+def largest_of(pooling: ir.Operation, image: ir.Value) -> ir.Value:
+    """The maxima of `pooling`, of the same elements of `image` in place of what is that image widened."""
+    half = ir.RankedTensorType(image.type).element_type
+
+    def body(elements: list[ir.Value]) -> ir.Value:
+        (largest,) = inline_block(pooling.regions[0].blocks[0], elements)
+        return arith.truncf(half, largest)
+
+    with pooling.location, ir.InsertionPoint(pooling):
+        maxima = build_elementwise([], tensor.empty(shape_of(pooling.results[0]), half), body)
+    for extraction in [each for each in walk(maxima.owner.operation) if each.name == "tensor.extract"]:
+        with extraction.location, ir.InsertionPoint(extraction):
+            element = element_of(image, list(extraction.operands)[1:])
+            widened = arith.extf(ir.F32Type.get(), element)
+        extraction.results[0].replace_all_uses_with(widened)
+        extraction.erase()
+    return maxima

@@ -10,8 +10,9 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
+from iree.winograd.passes.rewrite import half_image
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
-from iree.winograd.pipelines.for_target import store_half
+from iree.winograd.pipelines.for_target import half_readers, store_half
 from iree.winograd.pipelines.for_target.store_half import StoreHalf
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -152,7 +153,9 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         return counted
 
-    monkeypatch.setattr(store_half, "read_by_transform", count_calls("input", store_half.read_by_transform))
+    reading = count_calls("input", half_image.read_by_transform)
+    for module in (store_half, half_readers):
+        monkeypatch.setattr(module, "read_by_transform", reading)
     monkeypatch.setattr(store_half, "_rebuild_output", count_calls("output", store_half._rebuild_output))
     return count
 
@@ -246,7 +249,7 @@ class _Enlarged(torch.nn.Module):
 def test_repeated_pixels_between_convolutions_are_in_half_precision(stored, monkeypatch):
     torch.manual_seed(0)
     expect_one_more(
-        stored, _Enlarged(), lambda: monkeypatch.setattr(store_half, "_is_repetition", lambda *_: False)
+        stored, _Enlarged(), lambda: monkeypatch.setattr(half_readers, "is_repetition", lambda *_: False)
     )
 
 
