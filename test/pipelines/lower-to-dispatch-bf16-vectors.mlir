@@ -9,11 +9,12 @@ util.global private @device = #hal.device.target<"local", [
 #schedule = {channel_splits = 1 : i64, channel_tiles = 2 : i64, kind = "bf16-vectors", pixel_block = 49 : i64, pixel_tiles = 1 : i64, row_block = 1 : i64, row_tiles = 1 : i64, tile_pixels = 14 : i64}
 
 // Registers hold 14 pixels by two vectors of output channels. A pair of channels of a pixel, in f32's place, is
-// multiplied with two vectors of pairs of filters; sums go on from 32 channels to the next in registers.
+// multiplied with two vectors of pairs of filters: an integer instruction loads it into all lanes. Sums go on from 32
+// channels to the next in registers.
 // CHECK: scf.for %chunk{{.*}} iter_args
 // CHECK: scf.for %pair{{.*}} iter_args
 // CHECK-COUNT-2: llvm.load {{.*}}vector<16xi32>
-// CHECK: llvm.load {{.*}} -> i32
+// CHECK: llvm.inline_asm {{.*}}"vpbroadcastd $1, $0", "=v,*m" {{.*}} -> vector<16xi32>
 // CHECK-COUNT-28: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"
 // CHECK-NOT: llvm.x86.avx512bf16.dpbf16ps.512
 // CHECK: vector.store

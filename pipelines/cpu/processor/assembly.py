@@ -27,3 +27,16 @@ def emit_assembly(
             "has_side_effects": ir.UnitAttr.get(),
         },
     )
+
+
+def emit_loading(text: str, address: ir.Value, element: ir.Type, result: ir.Type) -> ir.Value:
+    """Emits an instruction that reads an element of memory, `$1`, into `$0`, a vector register.
+
+    It may move where loads may, and its address takes no instructions of its own.
+    """
+    attributes = {
+        "asm_string": ir.StringAttr.get(text),
+        "constraints": ir.StringAttr.get("=v,*m"),
+        "operand_attrs": ir.ArrayAttr.get([ir.DictAttr.get({"elementtype": ir.TypeAttr.get(element)})]),
+    }
+    return ir.Operation.create("llvm.inline_asm", [result], [address], attributes=attributes).result

@@ -11,8 +11,9 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.intrinsic import call_intrinsic
-from iree.winograd.pipelines.emission.vectors import broadcast, vector_type
+from iree.winograd.pipelines.emission.vectors import vector_type
 
+from .assembly import emit_loading
 from .matrix_unit import TILE_LANES, pointer
 
 _INTRINSIC = "llvm.x86.avx512bf16.dpbf16ps.512"
@@ -31,8 +32,13 @@ def load_pairs(address: Index) -> ir.Value:
 
 
 def load_same_pair(address: Index) -> ir.Value:
-    """Emits the loading of one pair into all lanes of a vector."""
-    return broadcast(_load(_pair(), address), TILE_LANES)
+    """Emits the loading of one pair into all lanes of a vector.
+
+    LLVM would take `vbroadcastss`, as sums are of floating point. That keeps a unit of Zen 4 busy which
+    multiplies otherwise, where `vpbroadcastd` is nothing but a load.
+    """
+    vectors = vector_type(TILE_LANES, _pair())
+    return emit_loading("vpbroadcastd $1, $0", pointer(address), _pair(), vectors)
 
 
 def _pair() -> ir.IntegerType:

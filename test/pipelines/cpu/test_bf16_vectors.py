@@ -22,11 +22,13 @@ from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels import bf16_vectors
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
 from iree.winograd.pipelines.cpu.processor.instruction_set import ProcessorFacts
+from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_LANES, pointer
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule
-from iree.winograd.pipelines.emission.vectors import multiply_add
+from iree.winograd.pipelines.emission.index import Index
+from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import machine_to_json
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
@@ -56,10 +58,20 @@ def on_any_processor(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(X86, "facts", facts)
     if not HOST.multiplies_bf16:
         monkeypatch.setattr(bf16_vectors, "add_pair_products", emulated)
+        monkeypatch.setattr(bf16_vectors, "load_same_pair", same_pair)
     # What a process knows of a processor it asks for once.
     backend._cpu_target.cache_clear()
     yield
     backend._cpu_target.cache_clear()
+
+
+def same_pair(address: Index) -> ir.Value:
+    """A pair in all lanes, without an instruction of AVX-512."""
+    pair = ir.IntegerType.get_signless(32)
+    # Pairs of a pixel begin wherever its channels do.
+    aligned = {"alignment": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 2)}
+    loaded = ir.Operation.create("llvm.load", [pair], [pointer(address)], aligned)
+    return broadcast(loaded.result, TILE_LANES)
 
 
 def halves(pairs: ir.Value) -> list[ir.Value]:
