@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from iree.winograd.errors import LoadError, TuningError
 from iree.winograd.keeping.program_cache import Entry, ProgramCache, default_folder
 from iree.winograd.loading.device import Device, open_device
@@ -21,7 +22,7 @@ from iree.winograd.torch_compile.contained import Function
 from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback_warning import warn, warn_once
 from iree.winograd.torch_compile.kept_graph import KeptGraph, read_graph
-from iree.winograd.torch_compile.loaded_part import WeightState
+from iree.winograd.torch_compile.models_of_graph import ModelsOfGraph
 from iree.winograd.torch_compile.part_device import PartDevice
 from iree.winograd.torch_compile.part_program import ENTRY, PartProgram, part_program
 from iree.winograd.torch_compile.program_key import program_key, structure_key
@@ -242,9 +243,10 @@ class CompiledPart:
     """A function on the arguments of `part`.
 
     Raises `CompilationError`, `LoadError` or `ModelImportError` when it is made, and when it is called on
-    changed weights for the first time, which it is compiled anew for, or `CallError`.
+    changed weights, or on those of another model, for the first time, which it is compiled anew for, or
+    `CallError`.
 
-    `program` is what is called, `decisions` says what its convolutions became.
+    `program` is what is called first, `decisions` says what its convolutions became.
     """
 
     program: LoadedProgram
@@ -254,31 +256,44 @@ class CompiledPart:
         self._part = part
         self._compiler = compiler
         self._lock = threading.Lock()
-        self._call: Function = self._load(part.program, part.model)
-        folded = freezing and bool(part.weights)
-        self._folded = WeightState(part.weights) if folded else None
+        self.program, self.decisions = compiler.load(part.program, part.model)
+        function = self._callable(self.program, part.program, part.model)
+        self._models: ModelsOfGraph | None = None
+        self._passing: Function | None = function
+        if freezing and part.weights:
+            self._models, self._passing = ModelsOfGraph(function, part.weights, self._function_of), None
 
     def __call__(self, *arguments: Any) -> Any:
         """The results, one or a tuple of them."""
-        # Another thread may pass the weights at any time.
-        folded = self._folded
-        results = self._call(*arguments)
-        # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
-        if folded is not None and not folded.is_in(arguments):
-            self._pass_weights()
-            return self._call(*arguments)
+        if self._models is None:
+            return self._pass_weights()(*arguments)
+        program = self._models.find(arguments)
+        results = None if program is None else program.results(arguments)
+        if results is None:
+            results = self._pass_weights()(*arguments)
+            self._models.leave(arguments)
         return results
 
-    def _pass_weights(self) -> None:
-        """From here on take the weights from the arguments: they may change again."""
-        with self._lock:
-            if self._folded is None:
-                return
-            device = self._part.program.signature.device
-            self._call = self._load(part_program(self._part.graph, {}, device), None)
-            self._folded = None
+    def program_of(self, weights: Mapping[int, torch.Tensor]) -> LoadedProgram:
+        """That which holds these weights, of another model."""
+        return self._load(weights)[0]
 
-    def _load(self, program: PartProgram, model: ImportedModel | None) -> Function:
-        self.program, self.decisions = self._compiler.load(program, model)
-        self._compiler.specialize(self.program, program, model)
-        return callable_part(self.program, program.signature, self._part.weights)
+    def _function_of(self, arguments: Sequence[Any]) -> Function:
+        """That whose program holds the weights among `arguments`."""
+        program = self._load({number: arguments[number] for number in self._part.weights})
+        return self._callable(*program, None)
+
+    def _load(self, weights: Mapping[int, torch.Tensor]) -> tuple[LoadedProgram, PartProgram]:
+        program = part_program(self._part.graph, weights, self._part.program.signature.device)
+        return self._compiler.load(program, None)[0], program
+
+    def _pass_weights(self) -> Function:
+        """The function that takes the weights from the arguments: they may change again."""
+        with self._lock:
+            if self._passing is None:
+                self._passing = self._callable(*self._load({}), None)
+            return self._passing
+
+    def _callable(self, loaded: LoadedProgram, program: PartProgram, model: ImportedModel | None) -> Function:
+        self._compiler.specialize(loaded, program, model)
+        return callable_part(loaded, program.signature, self._part.weights)

@@ -72,17 +72,21 @@ _Record = Callable[[ExplainedGraph], None]
 
 
 class _WholeProgram(NamedTuple):
-    """The program that a graph is, and how it is called on the graph's inputs."""
+    """The program that a graph is, and how it is called on the graph's inputs.
+
+    `load` gives the one that holds the weights of another model, which are among the inputs that it is given.
+    """
 
     kept: KeptGraph
     program: LoadedProgram
+    load: Callable[[Sequence[Any]], LoadedProgram]
 
 
 class _Linked(NamedTuple):
-    """A divided graph as a function, and the programs of those of its parts that are compiled here."""
+    """A divided graph as a function, and those of its parts that are compiled here."""
 
     function: Function
-    programs: Sequence[LoadedProgram]
+    parts: Sequence[CompiledPart]
 
 
 @dataclass
@@ -262,8 +266,23 @@ class GraphCompiler:
                 return None
             program, decisions = loaded
             self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
-            whole = _WholeProgram(kept, program)
+            load = partial(self._load_other, compiler, kept, graph)
+            whole = _WholeProgram(kept, program, load)
             return self._whole_graph(whole, inputs, partial(self._compile_changing, graph))
+
+    def _load_other(
+        self, compiler: PartCompiler, kept: KeptGraph, graph: GraphModule, inputs: Sequence[Any]
+    ) -> LoadedProgram:
+        """The program of `graph`, which torch traced and was told of before, with the weights of `inputs`."""
+        weights = [inputs[number] for number in kept.weights]
+        loaded = compiler.load_kept(program_key(kept.structure, weights))
+        if loaded is not None:
+            return loaded[0]
+        inference = _Inference(self, inputs, freezing=True, record=lambda explained: None, calls_whole=True)
+        with tracing(TracingContext(FakeTensorMode())):
+            _functional(graph, inputs, inference)
+        assert inference.whole is not None
+        return inference.whole.program
 
     def _whole_graph(
         self,
@@ -275,11 +294,21 @@ class GraphCompiler:
 
         When these change, it is what `compile_graph` makes of those that it is given.
         """
-        kept, program = whole
+        kept = whole.kept
         device = next(each.device for each in inputs if isinstance(each, torch.Tensor))
         signature = kept.signature(part_device(device, self._settings.target).torch)
         weights = {number: inputs[number] for number in kept.weights}
-        return WholeGraph(callable_part(program, signature, kept.fixed), kept.outputs, weights, compile_graph)
+
+        def function_of(program: LoadedProgram) -> Function:
+            return callable_part(program, signature, kept.fixed)
+
+        return WholeGraph(
+            function_of(whole.program),
+            kept.outputs,
+            weights,
+            lambda arguments: function_of(whole.load(arguments)),
+            compile_graph,
+        )
 
     def _compile_changing(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, which torch traced and was told of before, with weights that may change."""
@@ -312,12 +341,14 @@ class GraphCompiler:
                 freezing,
                 compiler.is_kept,
             )
-            function, programs = self._link(division, compiler, "inference", freezing, inference.record)
+            function, parts = self._link(division, compiler, "inference", freezing, inference.record)
             kept = None
             if key is not None or inference.calls_whole:
                 kept = attempt(lambda: self._keep(key, division, compiler, weights, inference.given))
-            whole = _WholeProgram(kept, programs[0]) if kept is not None and programs else None
-            return function, whole
+            if kept is None or not parts:
+                return function, None
+            load = _loading(parts[0], division.parts[0], inference.given)
+            return function, _WholeProgram(kept, parts[0].program, load)
 
     def _keep(
         self,
@@ -384,7 +415,7 @@ class GraphCompiler:
     ) -> _Linked:
         """The graph of `division` with its submodules compiled."""
         fallback = self._fallback(kind)
-        programs: list[LoadedProgram] = []
+        parts: list[CompiledPart] = []
         explained: list[ExplainedPart] = []
         rejections = list(division.rejections)
         for part in division.parts:
@@ -400,14 +431,14 @@ class GraphCompiler:
                 function = left()
             else:
                 function = Contained(compiled, left, f"left to {fallback}: a part of the model")
-                programs.append(compiled.program)
+                parts.append(compiled)
             setattr(division.graph, part.name, Call(function))
         for name in division.rest:
             graph_of_rest = division.graph.get_submodule(name)
             assert isinstance(graph_of_rest, GraphModule)
             setattr(division.graph, name, Call(compile_rest(graph_of_rest, fallback)))
         self._report(record, kind, explained, rejections)
-        return _Linked(boxed(division.graph), programs)
+        return _Linked(boxed(division.graph), parts)
 
     def _report(
         self,
@@ -429,6 +460,17 @@ def _functional(graph: GraphModule, inputs: Sequence[Any], compiler: Callable[..
     """`graph` as a function, of which torch makes a functional graph of simple operators for `compiler`."""
     compiled: Function = aot_autograd(fw_compiler=compiler, decompositions=decompositions())(graph, inputs)
     return compiled
+
+
+def _loading(
+    compiled: CompiledPart, part: Part, given: Sequence[Any]
+) -> Callable[[Sequence[Any]], LoadedProgram]:
+    """What loads the program of `part`, all of a graph, for arguments like those that are `given`."""
+    numbers = {id(argument): number for number, argument in enumerate(given)}
+    places = {number: numbers[id(weight)] for number, weight in part.weights.items()}
+    return lambda arguments: compiled.program_of(
+        {number: arguments[place] for number, place in places.items()}
+    )
 
 
 def _compile_part_elsewhere(part: Part, fallback: Fallback) -> Function:

@@ -17,8 +17,7 @@ def fewer_guards(guards: Sequence[Any]) -> list[bool]:
     Kept are those of arguments, of the state of torch, and of numbers and flags of modules, `training` among
     them. A hook that is added, a module that another one takes the place of, and weights of another shape,
     layout or type then go unseen, with which results may be wrong. Whether weights are those of before a
-    program that holds them finds out itself. Two models of a class are one: each then has its weights passed
-    in every call.
+    program that holds them finds out itself.
     """
     return [_is_kept(each.guard_type, each.name) for each in guards]
 

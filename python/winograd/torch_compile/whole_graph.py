@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from iree.winograd.torch_compile.contained import PASSED_ON, Function
-from iree.winograd.torch_compile.loaded_part import WeightState
+from iree.winograd.torch_compile.models_of_graph import ModelsOfGraph
 
 
 class WholeGraph:
     """A graph as a call of `part` on its inputs, whose results numbered `outputs` are the graph's outputs.
 
-    `held` are the inputs, by number, that the program holds. When they change, or the program fails, the
-    graph is what `compile_graph` returns for tensors like those that it is then given.
+    `held` are the inputs, by number, that the program holds, and `load` gives the part that holds those of
+    another model. When they change, or the program fails, the graph is what `compile_graph` returns for
+    tensors like those that it is then given.
     """
 
     def __init__(
@@ -23,9 +24,10 @@ class WholeGraph:
         part: Function,
         outputs: Sequence[int],
         held: Mapping[int, torch.Tensor],
+        load: Callable[[Sequence[Any]], Function],
         compile_graph: Callable[[Sequence[Any]], Function],
     ) -> None:
-        self._program: _Program | None = _Program(part, WeightState(held) if held else None)
+        self._models = ModelsOfGraph(part, held, load)
         self._outputs = tuple(outputs)
         self._compile_graph = compile_graph
         self._compiled: Function | None = None
@@ -33,19 +35,14 @@ class WholeGraph:
 
     def __call__(self, *arguments: Any) -> Any:
         """The outputs of the graph."""
-        # Another thread may leave the program at any time.
-        program = self._program
-        if program is None:
-            return self._call_otherwise(arguments)
         try:
-            results = program.part(*arguments)
-            # A GPU computes meanwhile. Nobody has seen what it makes of weights of before.
-            is_current = program.held is None or program.held.is_in(arguments)
+            program = self._models.find(arguments)
+            results = None if program is None else program.results(arguments)
         except PASSED_ON:
             raise
         except Exception:
-            return self._call_otherwise(arguments)
-        if not is_current:
+            results = None
+        if results is None:
             return self._call_otherwise(arguments)
         if not isinstance(results, tuple):
             results = (results,)
@@ -55,7 +52,7 @@ class WholeGraph:
         results = (self._compiled or self._compile_anew(arguments))(*arguments)
         # What fails either way, as for want of memory, may not fail the next time. Otherwise what the program
         # and its weights take is the caller's again.
-        self._program = None
+        self._models.leave(arguments)
         return results
 
     def _compile_anew(self, arguments: Sequence[Any]) -> Function:
@@ -64,10 +61,3 @@ class WholeGraph:
             if self._compiled is None:
                 self._compiled = self._compile_graph(arguments)
             return self._compiled
-
-
-class _Program(NamedTuple):
-    """What is called while the weights are those that it holds."""
-
-    part: Function
-    held: WeightState | None

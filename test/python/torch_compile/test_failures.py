@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 import torch
 from iree.winograd.compiling import program
-from iree.winograd.torch_compile import fallback, graph_compiler, training_division, whole_graph
+from iree.winograd.torch_compile import (
+    fallback,
+    graph_compiler,
+    models_of_graph,
+    training_division,
+    whole_graph,
+)
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.sized_function import SizedFunction
@@ -101,7 +107,9 @@ def test_a_kept_graph_that_fails_when_it_is_called_runs_eagerly(
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("step", [(whole_graph, "WeightState"), (whole_graph.WholeGraph, "_compile_anew")])
+@pytest.mark.parametrize(
+    "step", [(models_of_graph, "WeightState"), (whole_graph.WholeGraph, "_compile_anew")]
+)
 def test_a_kept_graph_that_cannot_take_its_weights_runs_otherwise(
     images: torch.Tensor, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, step: Step
 ) -> None:

@@ -2,13 +2,18 @@
 
 import copy
 import warnings
+from pathlib import Path
+from typing import Any
 
 import iree.winograd as winograd
 import pytest
 import torch
 from iree.winograd.compiling import program
+from iree.winograd.torch_compile.compiled_part import PartCompiler
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
-from small_networks import THREADS, UNIT_ROUNDOFF, ImageNetwork, Network, check, compiled
+from iree.winograd.torch_compile.part_program import PartProgram
+from small_networks import THREADS, UNIT_ROUNDOFF, BesselNetwork, ImageNetwork, Network, check, compiled
+from wide import wide_combinations
 
 
 @pytest.mark.parametrize(
@@ -105,6 +110,41 @@ def test_changed_weights_are_seen(images: torch.Tensor) -> None:
     check(model, function, images)
     model.stem.weight.data = model.stem.weight.data * 2
     check(model, function, images)
+
+
+@pytest.mark.parametrize(
+    ("network", "is_open"), [(Network, False), *wide_combinations([(Network, True), (BesselNetwork, False)])]
+)
+def test_models_of_a_class_have_programs_that_hold_their_weights(
+    network: type[Network],
+    is_open: bool,
+    images: torch.Tensor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Torch traces the class once. Filters that are passed in each call would be transformed in it."""
+    models = [network().eval() for _ in range(2)]
+    # What averages a model's weights begins as a copy of it.
+    models.append(copy.deepcopy(models[0]))
+    held: list[int] = []
+    load = PartCompiler.load
+
+    def note(compiler: PartCompiler, program: PartProgram, *lowered: Any) -> Any:
+        held.append(len(program.weights))
+        return load(compiler, program, *lowered)
+
+    monkeypatch.setattr(PartCompiler, "load", note)
+    options = {**THREADS, "cache_folder": tmp_path}
+    if is_open:
+        for dimension in (2, 3):
+            torch._dynamo.mark_dynamic(images, dimension)
+    calls = [torch.compile(model, backend="winograd", options=options) for model in models]
+    for _ in range(2):
+        for model, call in zip(models, calls, strict=True):
+            check(model, call, images)
+    parts = len(held) // len(models)
+    assert len(held) == len(models) * parts
+    assert held == len(models) * held[:parts] and all(held)
 
 
 def test_any_batch_is_compiled_once(images: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
