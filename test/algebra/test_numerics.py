@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.measurement import (
     fused_multiply_add,
     measured_direct_error,
@@ -210,6 +211,31 @@ HALVES = [
 def test_types_of_operands_filters_and_results_are_predicted(m: int, r: int, types: dict[str, str]) -> None:
     predicted = predicted_error((m, m), (r, r), 24, reduction_block=16, **types)
     measured = mean_error(m, r, 2, 24, 16, tiles=800 // m**2, distribution="normal", **types)
+    assert predicted / 1.25 <= measured <= predicted * 1.25
+
+
+@pytest.mark.parametrize("channels", [64, 576])
+def test_the_rest_that_two_parts_of_f16_leave_out_is_predicted(channels: int) -> None:
+    """AMX sums 32 channels by themselves, and adds them to the others, for each product of two parts."""
+    generator, tile, products = np.random.default_rng(0), 32, ((1, 0), (0, 0), (0, 1))
+
+    def parts() -> list[np.ndarray]:
+        numbers = generator.standard_normal((channels, 2000)).astype(np.float16).astype(np.float32)
+        upper = bf16_numbers(bf16_bits(numbers))
+        return [upper, numbers - upper]
+
+    images, filters = parts(), parts()
+    total = np.zeros(images[0].shape[1:], np.float32)
+    for first in range(0, channels, tile):
+        for image, filter_ in products:
+            of_tile = np.zeros_like(total)
+            for channel in range(first, first + tile):
+                of_tile = fused_multiply_add(filters[filter_][channel], images[image][channel], of_tile)
+            total = total + of_tile
+    exact = (sum(images).astype(np.float64) * sum(filters)).sum(axis=0)
+    measured = np.abs(total - exact).mean() / np.abs(exact).mean()
+    block = tile // len(products)
+    predicted = predicted_error((1,), (1,), channels, reduction_block=block, left_out_type="bfloat16")
     assert predicted / 1.25 <= measured <= predicted * 1.25
 
 
