@@ -113,6 +113,10 @@ class Buffer:
             mask = broadcast(valid.value, ir.VectorType(value.type).shape[0])
             vector.maskedstore(self.memref, index, mask, value)
 
+    def store_two(self, first: ir.Value, second: ir.Value, offset: IndexLike) -> None:
+        """Writes two vectors, one behind the other, which the buffer's number narrows as two."""
+        vector.store(self.number.two_narrowed(first, second), self.memref, [Index.of(offset).value])
+
     def load_lanes(self, offset: IndexLike, mask: LaneMask) -> ir.Value:
         """The elements from `offset` on, one a lane, or zeros where the mask does not hold."""
         width = ir.VectorType(mask.value.type).shape[0]

@@ -212,6 +212,26 @@ def test_instructions_round_to_bf16(processor, lanes):
     copying_program("f32", "bf16", 37, lanes, processor)
 
 
+def test_two_vectors_are_rounded_by_one_instruction(processor, tmp_path):
+    """What was rounded in registers before is rounded from what it was, once."""
+    if not backend_of(processor).target.rounds_bf16 or backend_of(processor).target.vector_width < 16:
+        pytest.skip("the processor has no such instruction")
+
+    def copy_two(
+        source: Buffer, first: Index, target: Buffer, place: Index, count: Index, lanes: int
+    ) -> None:
+        assert target.number.narrows_two
+        with loop(count, 2 * lanes) as i:
+            one, other = (source.load(first + i + lane, lanes) for lane in (0, lanes))
+            target.store_two(one, target.number.rounded(other), place + i)
+
+    numbers = torch.randn(64)
+    path = tmp_path / "two.vmfb"
+    path.write_bytes(copying_program("f32", "bf16", len(numbers), processor=processor, copy_numbers=copy_two))
+    result = torch.as_tensor(winograd.load(path)(numbers))
+    assert torch.equal(result, numbers.bfloat16())
+
+
 @pytest.mark.parametrize("processor", ["cpu:haswell", "cpu:icelake-server"])
 def test_processors_without_instructions_for_bf16(processor):
     assert not backend_of(processor).target.rounds_bf16

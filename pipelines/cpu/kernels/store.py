@@ -7,6 +7,7 @@ from functools import partial
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, Span, copy_transposed
+from iree.winograd.pipelines.cpu.processor.x86 import AVX512_LANES
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, named, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -102,22 +103,37 @@ class RegisterBlockStore:
         def mask(vector: int) -> LaneMask | None:
             return lanes if vector == vectors - 1 else None
 
-        def store(value: ir.Value, place: tuple[Index, int]) -> None:
+        def start_of(place: tuple[Index, int]) -> Index:
             pixel, vector = place
-            start = origin + (pixel * target.stride(-2) + vector * width)
-            written = mask(vector)
+            return origin + (pixel * target.stride(-2) + vector * width)
+
+        def store(value: ir.Value, place: tuple[Index, int]) -> None:
+            start, written = start_of(place), mask(place[1])
             if written is None or self.row is not None:
                 # A row has room for whole vectors, what is left out isn't transposed.
                 target.store(value, start)
             else:
                 target.store_lanes(value, start, written)
 
+        def store_all(values: list[ir.Value], places: list[tuple[Index, int]]) -> None:
+            rest = list(zip(values, places, strict=True))
+            while rest:
+                value, place = rest.pop(0)
+                if not (rest and place[1] + 1 == rest[0][1][1] and self._stores_two(place[1])):
+                    store(value, place)
+                    continue
+                second, _ = rest.pop(0)
+                target.store_two(value, second, start_of(place))
+
         block = [(Index(i // vectors), i % vectors) for i in range(len(sums))]
         if self.waiting is None:
-            for value, place in zip(sums, block, strict=True):
-                with named("output"):
-                    finished = self.epilogue.applied(value, loaded(place))
-                store(finished, place)
+            for first in range(0, len(block), vectors):
+                of_pixel = slice(first, first + vectors)
+                finished = []
+                for value, place in zip(sums[of_pixel], block[of_pixel], strict=True):
+                    with named("output"):
+                        finished.append(self.epilogue.applied(value, loaded(place)))
+                store_all(finished, block[of_pixel])
             return
         if count is None:
             # All pixels exist: what isn't a function needs few registers.
@@ -134,8 +150,13 @@ class RegisterBlockStore:
                 values = [self.waiting.load((pixel * vectors + i) * width, width) for i in numbers]
                 with named("output"):
                     outputs = finish(values, list(map(loaded, places)))
-                for value, place in zip(outputs, places, strict=True):
-                    store(value, place)
+                store_all(outputs, places)
+
+    def _stores_two(self, vector: int) -> bool:
+        """Whether a vector and the next one, of all channels, are narrowed and written as two."""
+        _, _, width = self.sums
+        whole = (vector + 2) * width <= self.channels
+        return whole and width == AVX512_LANES and self.row is None and self.output.number.narrows_two
 
     def finish_row(
         self,

@@ -14,6 +14,7 @@ from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.conversions import holds
 from iree.winograd.passes.match.half_precision import KEEPING_HALF
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.pipelines.emission.intrinsic import call_intrinsic
 from iree.winograd.pipelines.emission.vectors import constant_like, multiply_add
 
 from .f32 import F32
@@ -30,6 +31,8 @@ _DIGITS, _BIAS = 23, 127
 _DISTANCE = float(3 << BITS - 1)
 """So many times the power of two of a number of f32 lies in the middle of numbers whose last bit is the last
 that bf16 has of it, and is even as such: what is added to it is rounded (Dekker, Numer. Math. 18, 1971)."""
+_ROUNDING, _TWO_ROUNDED = "llvm.fptrunc", "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+"""The operation of the processor's instruction, and the one of two vectors: the second comes first."""
 _KEPT = 8
 """Digits of bf16."""
 _MOST = 2.0**110
@@ -105,10 +108,20 @@ class RoundedUpperHalf(SummedUpperHalf):
             return stored
         # IREE makes integer operations of `arith.truncf`.
         type_ = with_element(computed.type, self.type)
-        return ir.Operation.create("llvm.fptrunc", [type_], [computed]).result
+        return ir.Operation.create(_ROUNDING, [type_], [computed]).result
 
     def narrowed_within(self, computed: ir.Value, most: float) -> ir.Value:
         return self.narrowed(computed)
+
+    @property
+    def narrows_two(self) -> bool:
+        return True
+
+    def two_narrowed(self, first: ir.Value, second: ir.Value) -> ir.Value:
+        """By one instruction, which takes as long as that of one vector. LLVM finds it for no operation."""
+        halves = [_before_rounding(second), _before_rounding(first)]
+        lanes = sum(ir.VectorType(half.type).shape[0] for half in halves)
+        return call_intrinsic(_TWO_ROUNDED, halves, [ir.VectorType.get([lanes], self.type)]).result
 
 
 class LargerPart(Number):
@@ -162,6 +175,13 @@ def _stored(number: ir.Value) -> ir.Value | None:
         value = definition.operands[0]
     element = value.type.element_type if isinstance(value.type, ir.VectorType) else value.type
     return value if isinstance(element, ir.BF16Type) else None
+
+
+def _before_rounding(number: ir.Value) -> ir.Value:
+    """What an f32 number was rounded from, if it was by the processor's instruction; else itself."""
+    stored = _stored(number)
+    rounding = None if stored is None else defining_operation(stored)
+    return rounding.operands[0] if rounding is not None and rounding.name == _ROUNDING else number
 
 
 def _upper_half(bits: ir.Value, half: ir.Type) -> ir.Value:

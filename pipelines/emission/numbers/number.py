@@ -56,6 +56,15 @@ class Number:
         """The same of a number that is no larger than `most`. The sign of a zero may be another one."""
         return self.narrowed(computed)
 
+    @property
+    def narrows_two(self) -> bool:
+        """Whether two vectors of 16 lanes are narrowed by one instruction, to what lies side by side."""
+        return False
+
+    def two_narrowed(self, first: ir.Value, second: ir.Value) -> ir.Value:
+        """`narrowed` of two such vectors, behind each other. Raises ValueError where `narrows_two` isn't."""
+        raise ValueError(f"{self.name} has no instruction that narrows two vectors")
+
     def rounded(self, computed: ir.Value, most: float = inf) -> ir.Value:
         """The nearest number, as `narrowed` has it, in the type in registers.
 
