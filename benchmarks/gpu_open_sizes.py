@@ -2,6 +2,7 @@
 
     python -m benchmarks.gpu_open_sizes --jobs 11 --output build/gpu-open-sizes.json
     python -m benchmarks.gpu_open_sizes --jobs 11 --tools open static --limit 80
+    python -m benchmarks.gpu_open_sizes --type f16 --network dncnn "unet, nearest" mobilenetv2
 
 Each network is compiled for any height and width by our backend and by Inductor, and for each of three sizes
 alone by our backend; eager torch takes all of them. Each network has a process of its own; these compile side
@@ -21,6 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.compile_contenders import (
@@ -43,6 +45,8 @@ _TOOLS = (STATIC, OPEN, INDUCTOR, EAGER)
 _TIMES = (1.0, 0.5, 2.0)
 """Sizes over those that images mostly have; the first is the one that is traced."""
 _CALLS_TO_WARM = 3
+TYPES = MappingProxyType({"f32": "float32", "f16": "float16", "bf16": "bfloat16"})
+"""Torch's names of those of weights and images."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Task:
     """A network, and the folder of all processes, in which theirs are."""
 
     network: str
+    type: str
     tools: Sequence[str]
     device: str
     rounds: int
@@ -65,6 +70,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--network", nargs="+", choices=OPEN_NETWORKS, default=list(OPEN_NETWORKS))
+    parser.add_argument("--type", choices=TYPES, default="f32")
     parser.add_argument("--tools", nargs="+", choices=_TOOLS, default=list(_TOOLS))
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--rounds", type=int, default=7)
@@ -80,7 +86,7 @@ def main() -> None:
         compiled: dict[str, CompiledNetwork] = {}
 
         def compile(name: str, processors: frozenset[int]) -> None:
-            task = asdict(Task(name, options.tools, options.device, options.rounds, folder))
+            task = asdict(Task(name, options.type, options.tools, options.device, options.rounds, folder))
             started = CompiledNetwork(
                 "benchmarks.gpu_open_sizes", task, {}, processors=processors, seconds=options.limit
             )
@@ -113,13 +119,20 @@ def _work(task: Task) -> None:
     torch.set_grad_enabled(False)
     allow_compilations(2 + len(_TIMES))
     network = OPEN_NETWORKS[task.network]
-    model = network.network.calibrated().to(task.device)
+    type_ = getattr(torch, TYPES[task.type])
+    model = network.network.calibrated().to(task.device, type_)
     exact = copy.deepcopy(model).double()
-    images = [torch.randn(1, network.channels, *network.usual(times), device=task.device) for times in _TIMES]
+    shapes = [(1, network.channels, *network.usual(times)) for times in _TIMES]
+    images = [torch.randn(shape, device=task.device).to(type_) for shape in shapes]
     for image in images:
         for dimension in network.dimensions:
             torch._dynamo.mark_dynamic(image, dimension)
-    row: dict[str, Any] = {"device": device_name(task.device), "torch": torch.__version__, "sizes": {}}
+    row: dict[str, Any] = {
+        "device": device_name(task.device),
+        "torch": torch.__version__,
+        "type": task.type,
+        "sizes": {},
+    }
     of_any_size: dict[str, Callable[..., Any]] = {
         OPEN: torch.compile(copy.deepcopy(model), backend=OURS),
         INDUCTOR: torch.compile(copy.deepcopy(model)),
