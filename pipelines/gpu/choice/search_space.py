@@ -198,6 +198,7 @@ class GpuSearchSpace:
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
         stages = stage_seconds(shape.channels_last, schedule, self.machine)
-        if schedule.matrix_products == 0 or self.target.keeps_tile(shape.transform_size):
+        has_registers = self.target.keeps_tile if schedule.matrix_products else self.target.transforms_tile
+        if INPUT_STAGE not in stages or has_registers(shape.transform_size):
             return stages
         return {**stages, INPUT_STAGE: SPILLED_FACTOR * stages[INPUT_STAGE]}

@@ -15,7 +15,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.gemm_schedules import GEMM_SCHEDULES
-from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.device.target import GpuTarget, TileLimits
 from iree.winograd.pipelines.gpu.schedules.fit import fits, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import CooperativeSchedule
@@ -125,7 +125,13 @@ def test_limits_are_read_from_the_target() -> None:
     counts = (2**31 - 1, 65535, 1024)
     code = IreeCode(fails_on_uniform_filters=True, reads_slices=True, writes_slices=True, converts_half=True)
     assert cuda == GpuTarget(
-        256, 32768, "nvvm.minctasm", max_workgroups=counts, float_register="f", iree_code=code
+        256,
+        32768,
+        "nvvm.minctasm",
+        max_workgroups=counts,
+        float_register="f",
+        iree_code=code,
+        tile_limits=TileLimits(80, 64),
     )
     least = cuda.least(GpuTarget(256, 32768))
     assert (least.max_workgroups, least.float_register) == ((65535, 65535, 1024), None)
