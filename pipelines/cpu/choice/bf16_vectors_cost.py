@@ -17,7 +17,7 @@ from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import filter_seconds, register_block_seconds
-from .rates import COPIED_PIXEL_CYCLES, STORE_CYCLES
+from .rates import COPIED_PIXEL_CYCLES, FINISHED_SUM_CYCLES, FINISHED_VECTOR_CYCLES, LONE_VECTOR_CYCLES
 from .tiled_work import TiledWork
 from .workers import Workers, complete
 
@@ -33,7 +33,10 @@ def bf16_vectors_seconds(
 
         products = register blocks * pairs of the reduction * what a channel of f32 takes, at their rate
         staging  = elements * chunks of channels, or those of rows of merged taps, * 12 cycles
-        output   = outputs / 16 * 2.9 cycles
+        output   = outputs / 16 * (0.6 + 0.055 * vectors of sums of a register block) cycles
+
+    and 0.8 cycles for each vector that isn't rounded together with its neighbour. Of fewer sums more products
+    of the next register block are beside what becomes of them.
 
     Images of bf16 without padding, as far as the program has them so, are multiplied where they are.
     """
@@ -54,9 +57,16 @@ def bf16_vectors_seconds(
         "staging": workers.load * copied * COPIED_PIXEL_CYCLES / machine.clock,
         "products": workers.load * channel_blocks * register_blocks * pairs * per_pair,
         "filters": filter_seconds(work.filter_bytes, work.parts, workers),
-        "output": workers.load * outputs * STORE_CYCLES / machine.clock,
+        "output": workers.load * outputs * _output_cycles(schedule) / machine.clock,
     }
     return complete(stages, workers)
+
+
+def _output_cycles(schedule: Bf16VectorSchedule) -> float:
+    """Of the epilogue and the store of a vector of outputs, beside products of the next register block."""
+    vectors = schedule.channel_tiles
+    waiting = FINISHED_SUM_CYCLES * schedule.tile_pixels * vectors
+    return FINISHED_VECTOR_CYCLES + waiting + LONE_VECTOR_CYCLES * (vectors % 2) / vectors
 
 
 def _copied_chunks(shape: ConvolutionShape, schedule: Bf16VectorSchedule, work: TiledWork) -> int:

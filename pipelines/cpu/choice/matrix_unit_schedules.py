@@ -28,6 +28,9 @@ REGISTER_BLOCKS = tuple((TILE_ROWS, *tiles) for tiles in ((2, 2), (1, 3), (3, 1)
 """Most pixels of a tile, and tiles of pixels and of channels, which eight registers hold."""
 MAX_VECTORS = 4
 """Of channels, in a register block of vectors."""
+SMALLER_BLOCK = 7
+"""Pixels of a register block of so few sums that its outputs are finished beside the next one's products, of
+as many as take no longer to load than to multiply by."""
 MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
@@ -83,9 +86,11 @@ def _near_filter_splits(shape: ConvolutionShape, schedule: AnyTileSchedule, targ
 
 
 def _vector_blocks(target: CpuTarget) -> tuple[tuple[int, int, int], ...]:
-    """As `REGISTER_BLOCKS`, of vector registers."""
+    """As `REGISTER_BLOCKS`, of vector registers, and smaller ones of two vectors and more."""
     vectors = range(1, MAX_VECTORS + 1)
-    return tuple((RegisterBlock.most_rows(each, target), 1, each) for each in vectors)
+    most = {each: RegisterBlock.most_rows(each, target) for each in vectors}
+    smaller = {each: SMALLER_BLOCK for each in vectors if each > 1 and most[each] > SMALLER_BLOCK}
+    return tuple((pixels, 1, each) for blocks in (most, smaller) for each, pixels in blocks.items())
 
 
 def _joined_rows(shape: ConvolutionShape) -> Iterator[tuple[int, int, int, int, int]]:

@@ -58,6 +58,11 @@ SCATTERED_BYTES_PER_CYCLE = 25.0
 writes a part of their channels, than all lines side by side in one pass."""
 STORE_CYCLES = 2.9
 """Of the epilogue and the store of one vector of outputs."""
+FINISHED_VECTOR_CYCLES = 0.6
+FINISHED_SUM_CYCLES = 0.055
+LONE_VECTOR_CYCLES = 0.8
+"""The same of outputs of bf16 on vectors of its pairs, on Zen 4: of a vector, for each vector of sums of its
+register block, and of one that no neighbour is rounded with."""
 TAP_ROW_CYCLES = 8.5
 """Of starting the loop over one row of taps."""
 STAGED_BYTES_PER_CYCLE = 18.0
