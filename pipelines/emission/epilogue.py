@@ -283,6 +283,11 @@ def _emit_operation(
     if functions and _is_reciprocal(operation):
         least, _ = number_range(operation.operands[1])
         return [number.reciprocal(operands[1], kept_digits(operation.results[0]), least)]
+    argument = _error_argument(operation)
+    if functions and argument is not None and argument in values:
+        emitted = number.one_and_error(values[argument], kept_digits(operation.results[0]))
+        if emitted is not None:
+            return [emitted]
     if operation.name in functions:
         return [functions[operation.name](*operands, kept_digits(operation.results[0]))]
     return emit_vectorized(operation, values, width, known)
@@ -346,6 +351,17 @@ def _divides_by_number(operation: ir.Operation) -> bool:
 
 def _is_reciprocal(operation: ir.Operation) -> bool:
     return operation.name == "arith.divf" and _number(operation.operands[0]) == 1
+
+
+def _error_argument(operation: ir.Operation) -> ir.Value | None:
+    """That of an error function that one is added to, as GELU does."""
+    if operation.name != "arith.addf":
+        return None
+    for value, other in (operation.operands, reversed(operation.operands)):
+        definition = value.owner.operation if isinstance(value, ir.OpResult) else None
+        if definition is not None and definition.name == "math.erf" and _number(other) == 1:
+            return definition.operands[0]
+    return None
 
 
 def _number(value: ir.Value) -> float | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from iree.winograd.dialect.bindings import arith, ir
+import numpy as np
+from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.kept_digits import ALL_DIGITS
 
+from .intrinsic import call_intrinsic
 from .vectors import multiply_add, splat, vector_type
 
 LOG2_E = 1.4426950408889634
@@ -28,6 +30,15 @@ _SHORT_EXPONENTIALS = (
 )
 """Digits that may be kept, and coefficients of two to the power of numbers within a half: relative errors of
 7.5e-5 and 2.7e-6, weighted least squares towards the least maximum."""
+_TABLE_BITS = 4
+_TABLE_LENGTH = 1 << _TABLE_BITS
+_TABLE_TERMS = (1.0001173, 0.69315)
+"""Of two to the power of numbers within a half of a sixteenth: a relative error of 1.2e-4."""
+_LOGIT = (2.2559762, 0.20804730, -0.0026520058, -0.00038616280, 0.000026976373)
+"""Coefficients, of rising powers of the square, of the logit of half of one and the error function, over the
+argument: weighted least squares towards the least maximum of what is said there."""
+_ESTIMATE = "llvm.x86.avx512.rcp14.ps.512"
+_SHUFFLE = "llvm.x86.avx512.permvar.sf.512"
 _MAX_ARGUMENT, _MIN_ARGUMENT = 89.0, -88.0
 """Beyond these the result is infinite, or zero."""
 _MAX_FINITE_ARGUMENT = 88.0
@@ -82,6 +93,74 @@ def exponential(
     rest = multiply_add(exponent, constant(-_LN2_LOW), rest, fused)
     power = _polynomial([constant(coefficient) for coefficient in _EXPONENTIAL], rest, fused)
     return arith.mulf(power, _power_of_two(shifted, width))
+
+
+def exponential_by_table(value: ir.Value) -> ir.Value:
+    """`exponential` of 16 lanes with AVX-512 where no more than eight digits are kept.
+
+    The argument over ln 2 is n + j / 16 + f: a shuffle finds 2^(j / 16), and two terms are enough for 2^f. It
+    has four sums in place of four products, which Zen 4 multiplies none less for.
+    """
+    width = ir.VectorType(value.type).shape[0]
+
+    def constant(number: float) -> ir.Value:
+        return splat(number, width, ir.F32Type.get())
+
+    power, rest = _power_by_table(arith.mulf(value, constant(LOG2_E)), _TABLE_TERMS)
+    return arith.mulf(power, rest)
+
+
+def _power_by_table(value: ir.Value, terms: tuple[float, float]) -> tuple[ir.Value, ir.Value]:
+    """Two factors of two to the power of each lane: of sixteenths, and of the rest, by two terms."""
+    width = ir.VectorType(value.type).shape[0]
+
+    def constant(number: float) -> ir.Value:
+        return splat(number, width, ir.F32Type.get())
+
+    value = _bounded(value, arith.CmpFPredicate.OGT, constant(_EXPONENT_BIAS + 1))
+    value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT * LOG2_E))
+    # Sixteenths are its last bits.
+    nearest = constant(_ROUND / _TABLE_LENGTH)
+    shifted = arith.addf(value, nearest)
+    rest = arith.subf(value, arith.subf(shifted, nearest))
+    integers = vector_type(width, ir.IntegerType.get_signless(32))
+    sixteenths = arith.bitcast(integers, shifted)
+    found = call_intrinsic(_SHUFFLE, [_power_table(), sixteenths], [value.type]).result
+    exponent = arith.shli(sixteenths, _integers(_MANTISSA_BITS - _TABLE_BITS, width))
+    power = arith.bitcast(value.type, arith.addi(arith.bitcast(integers, found), exponent))
+    return power, vector.fma(rest, constant(terms[1]), constant(terms[0]))
+
+
+def one_and_error_by_table(value: ir.Value) -> ir.Value:
+    """One and the error function of each of 16 lanes, with AVX-512, where no more than eight digits are kept.
+
+    It is 2 / (1 + e^-L), with a logit L that is a number times a polynomial in its square. So what is left of
+    one keeps digits, too: a relative error of 2^-12, or 2^-21 of one.
+    """
+    width = ir.VectorType(value.type).shape[0]
+    square = arith.mulf(value, value)
+    terms = [splat(-LOG2_E * each, width, ir.F32Type.get()) for each in _LOGIT]
+    exponent = arith.mulf(value, _polynomial(terms, square, fused=True))
+    power, rest = _power_by_table(exponent, (_TABLE_TERMS[0] / 2, _TABLE_TERMS[1] / 2))
+    return estimated_reciprocal(vector.fma(power, rest, splat(0.5, width, ir.F32Type.get())))
+
+
+def estimated_reciprocal(value: ir.Value) -> ir.Value:
+    """One over each of 16 lanes, with AVX-512, to a relative error of 2^-14."""
+    lanes = arith.constant(ir.IntegerType.get_signless(_TABLE_LENGTH), -1)
+    zeros = splat(0.0, _TABLE_LENGTH, ir.F32Type.get())
+    return call_intrinsic(_ESTIMATE, [value, zeros, lanes], [value.type]).result
+
+
+def _power_table() -> ir.Value:
+    """Two to the power of sixteenths, without what their numbers are where exponents lie."""
+    powers = 2.0 ** (np.arange(_TABLE_LENGTH) / _TABLE_LENGTH)
+    bits = powers.astype(np.float32).view(np.int32)
+    bits = bits - (np.arange(_TABLE_LENGTH, dtype=np.int32) << (_MANTISSA_BITS - _TABLE_BITS))
+    element = ir.F32Type.get()
+    type_ = vector_type(_TABLE_LENGTH, element)
+    lanes = [ir.FloatAttr.get(element, float(number)) for number in bits.view(np.float32)]
+    return arith.constant(type_, ir.DenseElementsAttr.get(lanes, type_))
 
 
 def quotient(dividend: ir.Value, divisor: ir.Value) -> ir.Value:

@@ -77,6 +77,11 @@ class Number:
         """By the name of the operation: what is computed on vectors in other ways than IREE would."""
         return {}
 
+    def one_and_error(self, value: ir.Value, digits: int) -> ir.Value | None:
+        """One and the error function of each lane of a vector, of which so many digits are kept; None where
+        it is as good to add them."""
+        return None
+
     def reciprocal(self, value: ir.Value, digits: int, least: float) -> ir.Value:
         """One over each lane of a vector, at least `least` or no number, of which so many digits are kept."""
         return arith.divf(constant_like(value, 1.0), value)

@@ -129,6 +129,23 @@ def test_what_cancels_keeps_all_digits_of_an_exponential() -> None:
 
 
 @pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
+def test_what_an_error_function_leaves_of_one(cpu: str) -> None:
+    """Rounded to bf16, it is off by 2^-12 and an exponential's and an estimate's, or by 2^-21 of one."""
+    ordinary = np.linspace(-6, 6, 60 * 64, dtype=np.float32)
+    operations = """
+        %error = math.erf %biased : f32
+        %one = arith.constant 1.0 : f32
+        %left = arith.addf %error, %one : f32
+        %half = arith.truncf %left : f32 to bf16
+        %value = arith.extf %half : bf16 to f32"""
+    values, extreme = after_zeros(operations, ordinary, cpu)
+    exact = np.array([math.erfc(-float(value)) for value in ordinary])
+    bound = ROUNDOFF["bf16"] + 2.0**-12 + 2.0**-13 + 2.0**-14
+    np.testing.assert_allclose(values, exact, rtol=bound, atol=2.0**-21)
+    np.testing.assert_array_equal(extreme, [2, 0, np.nan, 1, 1, 1, 2, 0, 2, 0])
+
+
+@pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
 def test_error_function(cpu: str) -> None:
     small = np.geomspace(1e-30, 1e-3, 64, dtype=np.float32)
     ordinary = np.concatenate([small, -small, np.linspace(-6, 6, 200 * 64, dtype=np.float32)])
