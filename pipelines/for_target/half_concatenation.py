@@ -66,7 +66,7 @@ def concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) 
         # What else reads the tensors is left.
         each.operands[1] = empty.results[0]
     for each, whole in zip(insertions, narrowed, strict=True):
-        unused += have_read(each.results[0], whole)
+        unused += have_read(each.results[0], whole, space)
     erase_if_unused(unused)
 
 

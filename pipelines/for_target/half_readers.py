@@ -109,7 +109,7 @@ def reading_group(user: ir.Operation) -> ConvolutionGroup | None:
     return None if isinstance(group, NoMatch) else group
 
 
-def have_read(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
+def have_read(value: ir.Value, narrowed: ir.Value, space: SearchSpace) -> list[ir.Operation]:
     """Has all that reads an image, as `is_read_in_half` says it may, read `narrowed`, which is that rounded.
 
     Gives the operations that nothing needs any more.
@@ -133,13 +133,13 @@ def have_read(value: ir.Value, narrowed: ir.Value) -> list[ir.Operation]:
             user.results[0].replace_all_uses_with(narrowed)
             unused.append(user)
         elif user.name in KEEPING_ELEMENTS:
-            unused += have_read(user.results[0], moved(user, narrowed))
-        elif is_repetition(user, value):
-            unused += have_read(user.results[0], repeated(user, narrowed))
+            unused += have_read(user.results[0], moved(user, narrowed), space)
+        elif space.copies_half and is_repetition(user, value):
+            unused += have_read(user.results[0], repeated(user, narrowed), space)
         elif value in list(user.operands):
             widen_operands(user, user.regions[0].blocks[0], value, narrowed)
         else:
-            unused += have_read(user.results[0], largest_of(user, narrowed))
+            unused += have_read(user.results[0], largest_of(user, narrowed), space)
     return unused
 
 

@@ -144,7 +144,7 @@ def _compute_half(operation: ir.Operation, space: SearchSpace) -> None:
     with operation.location, ir.InsertionPoint(operation):
         init = tensor.empty(shape_of(elementwise.result), half)
         narrowed = build_elementwise(elementwise.reads, init, body)
-    erase_if_unused(have_read(elementwise.result, narrowed))
+    erase_if_unused(have_read(elementwise.result, narrowed, space))
 
 
 def _is_convolved(value: ir.Value) -> bool:
@@ -175,7 +175,7 @@ def _write_half(transform: ops.OutputTransformOp, space: SearchSpace) -> None:
         return
     if not is_read_in_half(transform.result, space, half):
         return
-    erase_if_unused(have_read(transform.result, _rebuild_output(transform, half)))
+    erase_if_unused(have_read(transform.result, _rebuild_output(transform, half), space))
 
 
 def _rounded_by_all(users: Sequence[ir.Operation]) -> ir.Type | None:

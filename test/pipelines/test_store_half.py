@@ -253,6 +253,25 @@ def test_repeated_pixels_between_convolutions_are_in_half_precision(stored, monk
     )
 
 
+class _EnlargedBeside(torch.nn.Module):
+    """Nearest pixels at twice the size, above those that they are of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = (torch.nn.Conv2d(32, 32, 3, padding=1) for _ in range(2))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.first(image))
+        small = torch.nn.functional.gelu(self.second(torch.nn.functional.avg_pool2d(image, 2)))
+        return torch.cat([image, small.repeat_interleave(2, 2).repeat_interleave(2, 3)], 2)
+
+
+def test_repeated_pixels_on_cuda_are_read_by_whatever_reads_them():
+    """Operations on elements, there, of which what reads them need not take half precision."""
+    model, image = _EnlargedBeside().bfloat16(), torch.randn(2, 32, 16, 16).bfloat16()
+    iree.winograd.compile(iree.winograd.import_torch(model, image), target="cuda:sm_90a", strict=True)
+
+
 class _Strided(torch.nn.Module):
     """The end of a stage, of which the next one reads every other pixel."""
 
