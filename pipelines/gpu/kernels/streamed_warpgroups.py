@@ -56,7 +56,7 @@ class StreamedWarpgroups(StreamedWorkgroup):
     def _by_columns(
         self, block: Index, following: Index, held: list[ir.Value], storing: StreamedStoring
     ) -> list[ir.Value]:
-        ahead = self._load(following, 0)
+        ahead = self._load_ahead(following, held)
         (fragments,), scales = self._fragments(held, 0, None)
         rows = _held(fragments)
         with loop(self._schedule.block_columns, self._together, "column") as first:

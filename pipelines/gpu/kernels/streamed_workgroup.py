@@ -71,6 +71,8 @@ class StreamedWorkgroup:
 
     def emit(self, storing: StoringOf) -> None:
         schedule = self._schedule
+        # Pixels are on their way while filters are.
+        first = self._load(self._first, 0)
         self._copy_filters()
         step = schedule.walking_workgroups * schedule.row_warps
         groups = self._packing.shape.groups
@@ -85,7 +87,7 @@ class StreamedWorkgroup:
             sums = MatrixSums(self._packing, result, self._filters)
             return compute(number, number + step, held, StreamedStoring(sums, storing(result), self._lane))
 
-        loop_carried(count, step, self._load(self._first, 0), computed, "block")
+        loop_carried(count, step, first, computed, "block")
 
     @property
     def _first_together(self) -> Index:
@@ -133,6 +135,13 @@ class StreamedWorkgroup:
                 loaded.append(self._quad(*self._place_of(tile, step, QUAD)))
         return loaded
 
+    def _load_ahead(self, following: Index, held: list[ir.Value]) -> list[ir.Value]:
+        """What the block that follows reads first, or what is held where no warp has a further one."""
+        schedule, blocks = self._schedule, self._blocks.known
+        if blocks is not None and blocks <= schedule.walking_workgroups * schedule.row_warps:
+            return held
+        return self._load(following, 0)
+
     def _place_of(self, tile: Tile, step: int, width: int) -> tuple[Index, Condition]:
         """Where the neighbours lie that a thread has of steps from one on, and whether they exist."""
         packing = self._packing
@@ -159,7 +168,11 @@ class StreamedWorkgroup:
         packing = self._packing
         positions = input_positions(self._sized, tile, packing.view_offsets(Index.of(view)))
         position, inside = clamped_element(positions, (Index(0),) * len(positions))
-        first = self._group * packing.group_channels + channel
+        group = self._group
+        if packing.shape.groups % self._schedule.groups:
+            # What warps load before it shows that they have none is of one that exists.
+            group = group.minimum(packing.shape.groups - 1)
+        first = group * packing.group_channels + channel
         return self._image.offset([tile.image, *position, first]), inside
 
     def _quad(self, offset: Index, exists: Condition) -> ir.Value:
@@ -182,7 +195,7 @@ class StreamedWorkgroup:
         self, block: Index, following: Index, held: list[ir.Value], storing: StreamedStoring
     ) -> list[ir.Value]:
         """Multiplies all channels by 16 or 32 columns after the other."""
-        ahead = self._load(following, 0)
+        ahead = self._load_ahead(following, held)
         fragments, scales = self._fragments(held, 0, None)
         columns = self._schedule.block_columns
         together = next(each for each in (2, 1) if columns % (each * MATRIX_ROWS) == 0) * MATRIX_ROWS
@@ -201,10 +214,10 @@ class StreamedWorkgroup:
         columns = range(0, self._schedule.block_columns, MATRIX_ROWS)
         sums = [self._no_sums() for _ in columns]
         scales: list[RowScale | None] | None = None
-        blocks = self._schedule.channel_blocks
+        blocks, first = self._schedule.channel_blocks, held
         for channel_block in range(blocks):
             is_last = channel_block + 1 == blocks
-            ahead = self._load(following, 0) if is_last else self._load(block, channel_block + 1)
+            ahead = self._load_ahead(following, first) if is_last else self._load(block, channel_block + 1)
             before = scales
             fragments, scales = self._fragments(held, channel_block, before)
             if before is not None:
