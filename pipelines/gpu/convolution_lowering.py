@@ -313,8 +313,8 @@ class StreamedLowering(ConvolutionLowering):
     packing: StreamedPacking
 
     def lower(self) -> ir.Value:
-        kernel = StreamedKernel(self.packing)
-        return self._finished(kernel, "direct", self._threads, self._operands(kernel), True)
+        kernel, by_quads = StreamedKernel(self.packing), self.packing.output_by_quads
+        return self._finished(kernel, "direct", self._threads, self._operands(kernel), by_quads)
 
     def _operands(self, kernel: StreamedKernel) -> list[Operand]:
         packing = self.packing

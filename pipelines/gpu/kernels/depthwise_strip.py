@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.bindings import ir, vector
@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import is_walkable
 
 from .direct import DirectKernel
 from .direct_columns import ColumnOperands
+from .finishing import by_channels
 from .output_blocks import OutputBlock, OutputBlocks
 
 
@@ -54,13 +55,7 @@ class DepthwiseStripKernel(DirectKernel):
     ) -> None:
         schedule = self.schedule
         image, filters, output = (each.by(schedule.channels) for each in (image, filters, output))
-        epilogue = replace(
-            epilogue,
-            operands=[
-                each.by(schedule.channels) if isinstance(each, GlobalBuffer) else each
-                for each in epilogue.operands
-            ],
-        )
+        epilogue = by_channels(epilogue, schedule.channels)
         strips = self._strips(work.sizes)
         count = strips.count(work.sizes.batch)
         thread = work.workgroup[0] // self._slices * schedule.threads + thread_id()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
@@ -25,6 +24,7 @@ from iree.winograd.pipelines.gpu.schedules.columns import (
 
 from .direct import DirectKernel
 from .direct_columns import ColumnOperands
+from .finishing import by_channels
 from .output_blocks import OutputBlock, OutputBlocks
 
 
@@ -66,8 +66,7 @@ class DirectBlockKernel(DirectKernel):
     ) -> None:
         channels, lanes = self.schedule.channels, self._lanes
         image, filters, output = (each.by(channels) for each in (image, filters, output))
-        operands_of_channels = [_by(each, channels) for each in epilogue.operands]
-        epilogue = replace(epilogue, operands=operands_of_channels)
+        epilogue = by_channels(epilogue, channels)
         blocks = self._blocks(work.sizes)
         count = blocks.count(work.sizes.batch)
         slices = self._channel_threads // lanes
@@ -137,7 +136,3 @@ class DirectBlockKernel(DirectKernel):
         return OutputBlocks(
             SizedShape.of(self.shape, sizes), schedule.rows, schedule.columns, schedule.beside
         )
-
-
-def _by(operand: Buffer, channels: int) -> Buffer:
-    return operand.by(channels) if isinstance(operand, GlobalBuffer) else operand

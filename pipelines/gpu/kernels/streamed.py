@@ -22,11 +22,12 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
+from .finishing import by_channels
 from .gated_product import Gate, GatedOutputs
 from .products import BlockOutputs, finished_in_line
 from .split_operands import SplitFilterKernel
 from .streamed_warpgroups import StreamedWarpgroups
-from .streamed_workgroup import OctetOutputs, StoringOf, StreamedWorkgroup
+from .streamed_workgroup import OctetOutputs, PairOutputs, StoringOf, StreamedWorkgroup
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,14 @@ class StreamedKernel:
         output: GlobalBuffer,
         epilogue: VectorEpilogue,
     ) -> None:
-        """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K, or K/2 with a gate."""
+        """`image` is N x H... x C, `filters` is packed, `output` is N x OH... x K, or K/2 with a gate.
+
+        Channels that are no whole quads are loaded and stored by pairs.
+        """
+        if not self.packing.image_by_quads:
+            image = image.by(PAIR)
+        if not self.packing.output_by_quads:
+            output, epilogue = output.by(PAIR), by_channels(epilogue, PAIR)
         self._workgroup(self.packing, work, image, filters).emit(self._storing(work.sizes, output, epilogue))
 
     @property
@@ -72,6 +80,8 @@ class StreamedKernel:
         if gate is not None:
             pairs = output.viewed_as(output.element, PAIR)
             return lambda block: GatedOutputs(packing, output, epilogue, block, tiles, sized, gate, pairs)
+        if not packing.output_by_quads:
+            return lambda block: PairOutputs(packing, output, epilogue, block, tiles, sized)
         is_half = output.by_quads and output.number.bytes == HALF_BYTES and output.strides is None
         if is_half and schedule.has_octets_of_results(packing.shape):
             octets = output.viewed_as(output.element, 2 * QUAD)

@@ -15,8 +15,11 @@ from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import mma
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
+    PAIR,
     QUAD,
     GlobalBuffer,
+    lane,
+    quad_of,
     quad_or_zero,
     quad_type,
     thread_id,
@@ -132,7 +135,11 @@ class StreamedWorkgroup:
             for step in steps[:octet_steps:2]:
                 loaded += self._octet(*self._place_of(tile, step, 2 * QUAD))
             for step in steps[octet_steps:]:
-                loaded.append(self._quad(*self._place_of(tile, step, QUAD)))
+                place, exists = self._place_of(tile, step, QUAD)
+                second = self._has_second_pair(step)
+                loaded.append(
+                    self._quad(place, exists) if second is None else self._pairs(place, exists, second)
+                )
         return loaded
 
     def _load_ahead(self, following: Index, held: list[ir.Value]) -> list[ir.Value]:
@@ -154,7 +161,7 @@ class StreamedWorkgroup:
         exists = Condition(True)
         if packing.reduction < step * MATRIX_ROWS + QUAD * width:
             exists = number.less_than(packing.reduction // width)
-            channel = channel.minimum(packing.group_channels - width)
+            channel = channel.minimum(packing.padded_channels - width)
         place, inside = self._pixel(tile, channel, view)
         return place, inside & exists
 
@@ -179,6 +186,32 @@ class StreamedWorkgroup:
         if not self._is_multiplied:
             return self._image.load(offset, QUAD, exists)
         return quad_or_zero(exists, self._image.load_stored(offset))
+
+    def _has_second_pair(self, step: int) -> Condition | None:
+        """Whether there are all channels of a thread's quad of a step; None where they are whole quads."""
+        packing = self._packing
+        if packing.image_by_quads:
+            return None
+        quad = self._lane % QUAD + step * QUAD
+        if packing.views > 1:
+            quad = quad % packing.channel_quads
+        elif (step + 1) * MATRIX_ROWS <= packing.group_channels:
+            return Condition(True)
+        return quad.less_than(packing.channel_quads - 1)
+
+    def _pairs(self, offset: Index, exists: Condition, second_exists: Condition) -> ir.Value:
+        """A quad of which the second half may be behind the last channel."""
+        image = self._image
+        second = select_index(second_exists, offset + PAIR, offset)
+        halves = []
+        for place, of_pixel in ((offset, exists), (second, exists & second_exists)):
+            if self._is_multiplied:
+                halves.append(quad_or_zero(of_pixel, image.load_stored(place)))
+            else:
+                halves.append(image.load(place, PAIR, of_pixel))
+        return vector.shuffle(
+            *halves, list(range(QUAD)), results=[quad_type(ir.VectorType(halves[0].type).element_type)]
+        )
 
     def _octet(self, offset: Index, exists: Condition) -> list[ir.Value]:
         """Two quads, by one load where all octets are such in memory."""
@@ -348,6 +381,26 @@ class OctetOutputs(BlockOutputs):
             memref.store(octet, octets, [place.value])
 
         when(exists, finish)
+
+
+@dataclass(frozen=True)
+class PairOutputs(BlockOutputs):
+    """Those of a block whose channels are no whole quads: a quad's halves are stored by themselves."""
+
+    def store(
+        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
+    ) -> None:
+        assert loaded is None
+        first = self.block.first_column + column
+        for begin in range(0, QUAD, PAIR):
+            channel, pair = first + begin, quad_of([lane(value, begin + i) for i in range(PAIR)])
+
+            def finish(channel: Index = channel, pair: ir.Value = pair) -> None:
+                image, position = self._located(row, existing=False)
+                finished = self.epilogue.emit(pair, image, position, channel)
+                self._write(finished, image, position, channel, Index(PAIR))
+
+            when(self._exists(row) & channel.less_than(self.packing.group_outputs), finish)
 
 
 @dataclass(frozen=True)

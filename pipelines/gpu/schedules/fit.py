@@ -12,7 +12,7 @@ from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA, MatrixUnit
-from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
@@ -162,8 +162,8 @@ def _implicit_gemm_misfit(
 
 
 def _streamed_misfit(schedule: StreamedSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
-    if shape.transform_size > 1 or shape.group_inputs % QUAD or shape.group_outputs % QUAD:
-        return f"{schedule} is for direct convolutions of groups of whole quads"
+    if shape.transform_size > 1 or not _has_channels_to_stream(shape):
+        return f"{schedule} is for direct convolutions of groups of whole quads, or one of whole pairs"
     if shape.unknown_sizes and not shape.is_of_single_pixels:
         return f"{schedule} is for images of unknown sizes whose outputs are of a pixel each"
     if (needed := schedule.bytes_for(shape)) > target.shared_memory_bytes:
@@ -179,6 +179,13 @@ def _streamed_misfit(schedule: StreamedSchedule, shape: ConvolutionShape, target
         if schedule.warpgroup_columns % (pairs * MATRIX_ROWS):
             return f"{schedule} has parts of what threads store at once"
     return _matrix_misfit(schedule, shape, target)
+
+
+def _has_channels_to_stream(shape: ConvolutionShape) -> bool:
+    """Whether threads load and store whole quads, or pairs of them where sizes are known."""
+    are_pairs = shape.groups == 1 and not shape.unknown_sizes
+    width = PAIR if are_pairs else QUAD
+    return shape.group_inputs % width == shape.group_outputs % width == 0
 
 
 def _depthwise_misfit(

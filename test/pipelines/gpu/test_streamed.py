@@ -81,6 +81,7 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         replace(PLAIN, channels=48, schedule=replace(SCHEDULE, channel_blocks=2, summed_block=32)),
         replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16),
         replace(PLAIN, outputs=32, schedule=TOGETHER),
+        replace(PLAIN, channels=18, outputs=26),
         *wide(
             [
                 replace(PLAIN, channels=80, outputs=96, schedule=WIDE),
@@ -88,6 +89,9 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, summed_block=32)),
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, channel_blocks=3, summed_block=16)),
                 replace(PLAIN, strides=(2, 2), adds_image=False),
+                replace(PLAIN, channels=58, outputs=26, schedule=replace(SCHEDULE, channel_blocks=2)),
+                replace(PLAIN, channels=58, outputs=30, adds_image=False, schedule=TOGETHER),
+                replace(PLAIN, channels=14, outputs=14, adds_image=True, schedule=TOGETHER),
                 replace(PLAIN, outputs=64, schedule=replace(SCHEDULE, block_columns=64)),
             ]
         ),
@@ -224,8 +228,10 @@ def test_no_schedule_is_offered_that_spills(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (f"4x14x14x18->64 {POINTWISE} 1 f32", "whole quads"),
-        (f"4x14x14x64->62 {POINTWISE} 1 f32", "whole quads"),
+        (f"4x14x14x17->64 {POINTWISE} 1 f32", "whole pairs"),
+        (f"4x14x14x64->63 {POINTWISE} 1 f32", "whole pairs"),
+        (f"4x14x14x36->36 {POINTWISE} 2 f32", ""),
+        (f"4x14x14x36->28 {POINTWISE} 2 f32", "whole pairs"),
         (f"4x14x14x4096->64 {POINTWISE} 1 f32", "the target has fewer"),
     ],
 )
