@@ -94,3 +94,12 @@ def test_predictions_are_told_of_large_layers_and_of_all() -> None:
 
 def test_no_program_is_waited_for_when_time_is_over(tmp_path: Path) -> None:
     assert list(programs([Layer(1, 8, 8, 8, 1)], "f32", tmp_path, 1, 0.0)) == []
+
+
+def test_layers_are_told_beside_copies_of_as_many_bytes_where_there_are_any() -> None:
+    row = {"type": "f16", "schedules": "gemm", "ours_error": 1e-4, "predicted_error": 1e-4, "ours_us": 10.0}
+    row |= {"predicted_us": 9.0, "limit_us": 6.0}
+    rows = {"32x14x14x24 1x1 f16": {**row, "copied_us": 8.0}, "32x14x14x48 1x1 f16": row}
+    text = " ".join(layer_limits([{"layers": rows}]))
+    assert "| 2 | 0.60 | 0.60 | 0 | 0.80 | 1 | 10.0 |" in text
+    assert "| 6.0 | 0.60 | 8.0 | 0.80 | 9.0 |" in text and "| 6.0 | 0.60 |  |  | 9.0 |" in text
