@@ -238,7 +238,9 @@ def programs(
     """Those of layers as they are compiled, for at most so long."""
     end = time.monotonic() + seconds
     # Processes that this one forks wouldn't be without the GPU once it is used here.
-    with multiprocessing.get_context("forkserver").Pool(jobs, maxtasksperchild=1) as pool:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["benchmarks.gpu_layers"])
+    with context.Pool(jobs, maxtasksperchild=1) as pool:
         found = pool.imap_unordered(compiled, [(layer, type_, folder) for layer in layers])
         for _ in layers:
             try:

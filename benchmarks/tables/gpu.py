@@ -227,8 +227,8 @@ def half_layers(files: Sequence[Any]) -> list[str]:
 def layer_limits(files: Sequence[Any]) -> list[str]:
     """Shares of the limit by kind of layers, and of each that isn't small, the worst first.
 
-    Beside the limit there is, where it was measured, what a kernel takes that copies as many bytes: the larger
-    of the two is what a kernel of few bytes can take.
+    Beside the limit there is, where it was measured, what a kernel takes that copies as many bytes: the
+    larger of the two is what a kernel of few bytes can take.
     """
     rows = {name: row for file in files for name, row in file["layers"].items()}
     shares = {name: row["limit_us"] / row["ours_us"] for name, row in rows.items()}
