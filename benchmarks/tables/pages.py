@@ -80,7 +80,7 @@ TABLES: Mapping[str, Table] = {
 """What makes the lines of a table from the contents of its files."""
 
 _MARKED = re.compile(
-    r"(?P<start><!-- table: (?P<name>\S+)(?P<files>(?: \S+)+) -->\n).*?(?P<end><!-- end of table -->)",
+    r"(?P<start><!-- table: (?P<name>\S+)(?P<files>(?:\s\S+)+) -->\n).*?(?P<end><!-- end of table -->)",
     re.DOTALL,
 )
 
