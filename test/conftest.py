@@ -29,6 +29,7 @@ _ON_THE_HOST = "local-"
 """What names of devices begin with that are no GPUs."""
 _NAMING_SECONDS = 0.1
 """That threads may take to name themselves, of which there are none elsewhere than on Linux."""
+_BUILD = Path(__file__).parents[1] / "build"
 _QUICKEST = Path(__file__).parent / "algebra"
 """Of tests, each of which takes less than others compile in."""
 _WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
@@ -94,10 +95,14 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def unoptimized_by_lavapipe() -> Iterator[None]:
-    """Mesa's lavapipe compiles kernels when they are called first, which takes longer than to run most."""
+def compiled_once_by_lavapipe() -> Iterator[None]:
+    """Mesa's lavapipe compiles kernels when they are called first, which takes longer than to run most.
+
+    It needn't optimize them, and keeps them for the next tests, by all that it compiles them of.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GALLIVM_PERF", "nopt")
+        patch.setenv("MESA_SHADER_CACHE_DIR", str(_BUILD / "lavapipe"))
         yield
 
 
