@@ -5,7 +5,7 @@ import sys
 
 import lit.formats
 
-sys.path.append(os.path.dirname(__file__))
+sys.path.append(os.path.join(os.path.dirname(__file__), "tools"))
 import forked_tools
 
 config.name = "winograd"
@@ -29,7 +29,7 @@ dialects = ["builtin", "flow", "gpu", "hal", "iree_codegen", "llvm", "math", "nv
 imported = ["iree.winograd.dialect", "iree.winograd.passes", "iree.winograd.pipelines"]
 imported += [f"iree.compiler.dialects.{dialect}" for dialect in dialects]
 # A tool's name counts where a command has it, not inside of a path.
-run = forked_tools.command(python, list(tools.values()), imported)
+run = " ".join(forked_tools.command(python, list(tools.values()), imported))
 config.substitutions += [
     (rf"(?<![\w/.-]){tool}(?![\w/.-])", f"{run} {function}") for tool, function in tools.items()
 ]

@@ -10,6 +10,7 @@ import pytest
 import torch
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.targets import target_flags
+from warm_python import driver_environment
 from wide import wide
 
 
@@ -35,7 +36,9 @@ def test_all_dispatches_are_submitted_at_once(tmp_path: Path, target: str) -> No
     def compile_to(phase: str) -> str:
         command = [TOOL_DIRECTORY / "iree-compile", source, *target_flags(target), "--iree-enable-winograd"]
         command += ["--iree-winograd-threads=1", f"--compile-to={phase}"]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return subprocess.run(
+            command, env=driver_environment(), capture_output=True, text=True, check=True
+        ).stdout
 
     assert "util.optimization_barrier" in compile_to("preprocessing")
     program = compile_to("stream")

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.on_program.own_results import POOL_BYTES
 from iree.winograd.targets import target_flags
 from torch import nn
 from torch.nn.functional import interpolate, max_pool2d
+from warm_python import driver_environment
 
 SIZES = [(7, 7), (7, 61), (37, 8), (11, 9), (31, 29), (64, 48)]
 """Two rows and two columns of what is pooled, fewer than a tile has, primes, and the example's."""
@@ -62,7 +63,9 @@ def test_tensors_share_memory(imported: winograd.ImportedModel, tmp_path: Path, 
     command = [TOOL_DIRECTORY / "iree-compile", source, *target_flags("cpu:haswell")]
     command += ["--iree-enable-winograd", f"--iree-winograd-threads={threads}"]
     command += ["--compile-to=executable-sources"]
-    program = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    program = subprocess.run(
+        command, env=driver_environment(), capture_output=True, text=True, check=True
+    ).stdout
     assert "arith.maxui" in program
 
 

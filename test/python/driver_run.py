@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iree.winograd.targets import target_flags
-from small_programs import ADD
+from small_programs import ADD, ENABLE
+from warm_python import warm_python
 
 TARGET = target_flags("cpu")
 TYPE_ERROR = ADD.replace("arith.addf", "arith.addi")
@@ -27,7 +28,9 @@ class Outcome:
 
 
 def run(tool: Path, arguments: Sequence[str], folder: Path, stdin: bytes = b"") -> Outcome:
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
+    # What is left to the stock tool is found beside a Python.
+    python = warm_python() if ENABLE in arguments else sys.executable
+    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": python}
     completed = subprocess.run(
         [tool, *arguments], cwd=folder, input=stdin, capture_output=True, env=environment, check=False
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.targets import target_flags
+from warm_python import driver_environment
 
 ENABLE = "--iree-enable-winograd"
 STRICT = "--iree-winograd-strict"
@@ -44,6 +43,5 @@ def compile_convolution(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs our `iree-compile` for Haswell on `CONVOLUTION`, as `convolution.mlir` in the current folder."""
     Path("convolution.mlir").write_text(CONVOLUTION)
     flags = (ENABLE, STRICT, *target_flags("cpu:haswell"), *arguments, "convolution.mlir")
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
     command = [TOOL_DIRECTORY / "iree-compile", *flags]
-    return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=driver_environment(), check=False)

@@ -19,15 +19,15 @@ from iree.winograd.command_line.suggestion import most_similar
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.commands.compile_program import divided, options_parser
 from small_programs import ADD, CONVOLUTION
+from warm_python import iree_winograd
 from wide import wide
 
 COMMAND = (sys.executable, "-m", "iree.winograd.cli", "compile")
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, errors="replace", check=False
-    )
+    command = iree_winograd("compile", *arguments)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
 
 
 def test_what_became_of_a_program(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.pipelines.selection.tuning_database import TuningDatabase
 from iree.winograd.targets import target_flags
 from small_programs import CONVOLUTION
+from warm_python import iree_winograd
 from wide import sampled, wide
 
 TARGET = target_flags("cpu:haswell")
@@ -45,6 +46,11 @@ def mutated(content: bytes, generator: random.Random) -> bytes:
 
 def run(command: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(command, cwd=folder, capture_output=True, timeout=120, check=False)
+
+
+def run_warm(*arguments: str, folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """The driver, where neither a crash nor a signal may end it."""
+    return run(iree_winograd("compile", *TARGET, *arguments), folder)
 
 
 def check(outcome: subprocess.CompletedProcess[bytes], output: Path) -> None:
@@ -86,7 +92,7 @@ def test_programs(kind: str, seed: int, tmp_path: Path) -> None:
 def test_machines(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
     (tmp_path / "machine.json").write_bytes(content)
-    outcome = run([*DRIVER, "--iree-winograd-machine=machine.json", "program", "-o", "out.vmfb"], tmp_path)
+    outcome = run_warm("--iree-winograd-machine=machine.json", "program", "-o", "out.vmfb", folder=tmp_path)
     check(outcome, tmp_path / "out.vmfb")
     assert outcome.returncode == 1 and b"machine.json" in outcome.stderr
 
@@ -100,7 +106,7 @@ def test_machines(content: bytes, tmp_path: Path) -> None:
 )
 def test_response_files(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "options").write_bytes(content)
-    outcome = run([*DRIVER, "@options", "-o", "out.vmfb"], tmp_path)
+    outcome = run_warm("@options", "-o", "out.vmfb", folder=tmp_path)
     check(outcome, tmp_path / "out.vmfb")
 
 
@@ -185,7 +191,7 @@ def test_flags(seed: int) -> None:
 def test_flags_of_a_compilation(seed: int, tmp_path: Path) -> None:
     (tmp_path / "program").write_text(CONVOLUTION)
     flags = readable_flags(random.Random(seed))
-    outcome = run([*DRIVER, *flags, "program", "-o", "out.vmfb"], tmp_path)
+    outcome = run_warm(*flags, "program", "-o", "out.vmfb", folder=tmp_path)
     assert b"Traceback" not in outcome.stderr, (flags, outcome.stderr.decode(errors="replace"))
     assert outcome.returncode in (0, 1), (flags, outcome.stderr)
     assert outcome.returncode == 0 or outcome.stderr
@@ -199,7 +205,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         pass
     flags = ["--iree-winograd-strict", "--iree-winograd-remarks", "--iree-winograd-report=\udcff.html"]
     flags += ["--iree-winograd-deny-layers=\udcff", "--iree-winograd-tuning-database=\udcff.db"]
-    outcome = run([*DRIVER, *flags, "program", "-o", "\udcff.vmfb"], tmp_path)
+    outcome = run_warm(*flags, "program", "-o", "\udcff.vmfb", folder=tmp_path)
     assert outcome.returncode == 0, outcome.stderr
     assert b"[winograd-convert-conv]" in outcome.stderr
     assert (tmp_path / "\udcff.vmfb").exists() and (tmp_path / "\udcff.html").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import iree.winograd
@@ -20,6 +19,7 @@ from iree.winograd.passes.match.navigation import walk
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import CHANNELS, FILTERS, convolution_model
+from warm_python import iree_winograd
 from wide import sampled, wide_combinations
 
 # Sums of 72 products and a bias; F(m, 3) may err some times as much as a direct convolution.
@@ -43,7 +43,7 @@ def test_a_file_with_external_data_is_compiled_by_the_command(
     monkeypatch.chdir(tmp_path)
     onnx.save(model, "net.onnx", save_as_external_data=True, location="net.data", size_threshold=64)
     Path("folder").mkdir()
-    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "../net.onnx", "--quiet"]
+    command = iree_winograd("compile", "../net.onnx", "--quiet")
     outcome = subprocess.run(command, cwd="folder", capture_output=True, text=True, check=False)
     assert (outcome.returncode, outcome.stderr) == (0, "")
     program = iree.winograd.load("folder/net.vmfb", "local-sync")
@@ -61,7 +61,7 @@ def test_a_model_of_doubles_takes_and_returns_them(door: str, tmp_path: Path) ->
     path, program = tmp_path / "net.onnx", tmp_path / "net.vmfb"
     onnx.save(model, path)
     if door == "command":
-        command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "-o", "net.vmfb"]
+        command = iree_winograd("compile", "net.onnx", "-o", "net.vmfb")
         subprocess.run(command, cwd=tmp_path, check=True)
     else:
         iree.winograd.compile(path if door == "path" else iree.winograd.import_onnx(model), output=program)
@@ -83,7 +83,7 @@ def test_a_users_flag_makes_doubles_singles() -> None:
 
 def test_sizes_are_settled_by_the_compile_command(tmp_path: Path) -> None:
     onnx.save(convolution_model(("N", CHANNELS, "h", "w")), tmp_path / "net.onnx")
-    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "--target", "cpu"]
+    command = iree_winograd("compile", "net.onnx", "--target", "cpu")
     sizes = ["--size", "h=12", "--size=w=12", "--report=net.json", "--quiet"]
     outcome = subprocess.run([*command, *sizes], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (outcome.returncode, outcome.stderr) == (0, "")
@@ -103,7 +103,7 @@ def test_sizes_are_settled_by_the_compile_command(tmp_path: Path) -> None:
 
 def test_what_is_no_program_goes_to_the_standard_output(tmp_path: Path) -> None:
     onnx.save(convolution_model(), tmp_path / "net.onnx")
-    command = [sys.executable, "-m", "iree.winograd.cli", "compile", "net.onnx", "--compile-to=flow"]
+    command = iree_winograd("compile", "net.onnx", "--compile-to=flow")
     outcome = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (outcome.returncode, outcome.stderr.partition(",")[0]) == (
         0,
@@ -306,7 +306,7 @@ def test_external_data_that_is_not_there(tmp_path: Path) -> None:
 def test_what_the_stock_tool_would_get(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     onnx.save(convolution_model(), path)
-    command = [sys.executable, "-m", "iree.winograd.cli", "compile", str(path), "--compile-to=input"]
+    command = iree_winograd("compile", str(path), "--compile-to=input")
     outcome = subprocess.run(command, capture_output=True, text=True, check=False)
     assert outcome.returncode == 1
     assert "the stock tool reads no ONNX models: make a program by `iree-winograd import`" in outcome.stderr

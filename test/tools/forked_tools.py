@@ -3,7 +3,8 @@
     python forked_tools.py SOCKET MODULE:FUNCTION ARGUMENTS...
 
 calls the function with the arguments in `sys.argv`, as a console script does, in a fork of the process that
-listens to the socket. A test of lit runs two tools or more, whose imports take far longer than their work.
+listens to the socket. A test of lit runs two tools or more, whose imports take far longer than their work,
+and so do those of command lines.
 """
 
 from __future__ import annotations
@@ -12,26 +13,23 @@ import json
 import os
 import socket
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CRASHED = 134
-"""What a shell says of a process that aborted, which is all that is known of one that says nothing."""
-
-
 _servers: list[object] = []
 
 
-def command(python: str, entry_points: list[str], modules: list[str]) -> str:
-    """What an entry point and arguments are written behind, as long as this process runs.
+def command(python: str, entry_points: list[str], modules: list[str]) -> list[str]:
+    """What an entry point and arguments come behind, as long as this process runs.
 
     `modules` are those that the tools import only when they come to need them, packages with all in them.
     Elsewhere than on Linux a fork of a process that has loaded libraries isn't safe: each tool imports anew.
     """
     address = _start(python, entry_points, modules) if sys.platform == "linux" else "-"
-    return f"{python} {'-I -S ' if address != '-' else ''}{os.path.abspath(__file__)} {address}"
+    return [python, *(["-I", "-S"] if address != "-" else []), os.path.abspath(__file__), address]
 
 
 def _start(python: str, entry_points: list[str], modules: list[str]) -> str:
@@ -57,11 +55,13 @@ def _start(python: str, entry_points: list[str], modules: list[str]) -> str:
 
 
 def serve(descriptor: int, address: str, entry_points: list[str], modules: list[str]) -> None:
-    """Fork for every connection to the socket `descriptor`, until standard input ends."""
+    """Fork for every connection to the socket `descriptor`, until standard input ends.
+
+    Each is told the code that its fork exits with, as a shell states it.
+    """
     import gc
     import select
     import shutil
-    import signal
 
     functions = {each: _imported(each) for each in entry_points}
     for module in modules:
@@ -69,17 +69,25 @@ def serve(descriptor: int, address: str, entry_points: list[str], modules: list[
     # Forks share what they don't write to.
     gc.collect()
     gc.freeze()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     listener = socket.socket(fileno=descriptor)
+    running: dict[int, tuple[int, socket.socket]] = {}
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        ready, _, _ = select.select([listener, sys.stdin, *running], [], [])
         if sys.stdin in ready:
             break
-        connection, _ = listener.accept()
-        if os.fork() == 0:
-            listener.close()
-            _run(connection, functions)
-        connection.close()
+        for ended in running.keys() & set(ready):
+            process, connection = running.pop(ended)
+            os.close(ended)
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            with connection, suppress(OSError):
+                connection.sendall(bytes([code if code >= 0 else 128 - code]))
+        if listener in ready:
+            connection, _ = listener.accept()
+            process = os.fork()
+            if process == 0:
+                listener.close()
+                _run(connection, functions)
+            running[os.pidfd_open(process)] = process, connection
     shutil.rmtree(os.path.dirname(address))
 
 
@@ -102,10 +110,8 @@ def _import_all(name: str) -> None:
 
 def _run(connection: socket.socket, functions: dict[str, Callable[[], object]]) -> None:
     """Be the tool that is asked for; doesn't return."""
-    import signal
     import traceback
 
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     data, descriptors, _, _ = socket.recv_fds(connection, 1 << 16, 3)
     while part := connection.recv(1 << 16):
         data += part
@@ -114,7 +120,7 @@ def _run(connection: socket.socket, functions: dict[str, Callable[[], object]]) 
         os.close(descriptor)
     # Those that there are know of the files that they were opened for whether one can seek in them.
     sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
-    sys.stderr = os.fdopen(2, "w", buffering=1)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace")
     asked = json.loads(data)
     os.chdir(asked["folder"])
     os.environ.clear()
@@ -125,13 +131,14 @@ def _run(connection: socket.socket, functions: dict[str, Callable[[], object]]) 
         code = functions[asked["tool"]]()
     except SystemExit as end:
         code = end.code
+        if not isinstance(code, int | None):
+            print(code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     sys.stdout.flush()
     sys.stderr.flush()
     # Nothing of this process outlives it that its end would have to put in order.
-    connection.sendall(bytes([code if isinstance(code, int) else int(code is not None)]))
-    os._exit(0)
+    os._exit(code if isinstance(code, int) else int(code is not None))
 
 
 def _ask(address: str, tool: str, arguments: list[str]) -> int:
@@ -148,8 +155,14 @@ def _ask(address: str, tool: str, arguments: list[str]) -> int:
         sent = socket.send_fds(connection, [data], [0, 1, 2])
         connection.sendall(data[sent:])
         connection.shutdown(socket.SHUT_WR)
-        code = connection.recv(1)
-    return code[0] if code else CRASHED
+        return connection.recv(1)[0]
+
+
+def run_text() -> None:
+    """Do what Python does of `-c PROGRAM ARGUMENTS...`."""
+    _, program, *arguments = sys.argv[1:]
+    sys.argv[:] = ["-c", *arguments]
+    exec(program, {"__name__": "__main__"})
 
 
 def main() -> object:
