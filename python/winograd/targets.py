@@ -84,7 +84,7 @@ def target_flags(target: str) -> tuple[str, ...]:
 
     Raises `InvalidOptionError` for another target.
     """
-    name, _, chip = target.partition(":")
+    name, _, chip = target.partition(":") if isinstance(target, str) else ("", "", "")
     if name not in _TARGETS:
         raise InvalidOptionError(f"target {target!r} is not known; known are {', '.join(_TARGETS)}")
     known = _TARGETS[name]

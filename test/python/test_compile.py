@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import iree.winograd as winograd
 import numpy as np
@@ -141,6 +142,9 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
         ("cpu:no-such", "'no-such' is not a recognized processor"),
         ("vulkan:no-such", r"Unknown .* target 'no-such'"),
         ("cuda:no-such", r"Unknown .* target 'no-such'"),
+        ("cuda:sm_9", "Unknown CUDA target 'sm_9'"),
+        ("cpu:pentium", "--iree-llvmcpu-target-cpu=pentium: 64-bit code requested"),
+        (80, "target 80 is not known; known are cpu, vulkan, cuda, hip"),
         ("hip:gfx1102", r"Unknown ROCM target 'gfx1102': compile for Vulkan, vulkan:rdna3, and run"),
         ("hip:gfx1030", "vulkan:rdna2"),
         ("hip:gfx1010", "vulkan:rdna1"),
@@ -148,7 +152,7 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
         ("hip:abacus", r"Unknown ROCM target 'abacus'$"),
     ],
 )
-def test_targets_that_iree_does_not_know(target: str, message: str) -> None:
+def test_targets_that_iree_does_not_know(target: Any, message: str) -> None:
     with pytest.raises(winograd.InvalidOptionError, match=message):
         winograd.compile(ADD, target=target)
 
