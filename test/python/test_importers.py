@@ -1,3 +1,5 @@
+import copy
+import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -119,6 +121,13 @@ class PositionBias(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return x + self.bias[:, self.pair]
+
+
+def test_models_can_be_copied_and_sent_to_other_processes(network: Network) -> None:
+    model = import_torch(network, torch.randn(2, 3, 12, 14))
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        assert str(other.build(ir.Context())) == str(model.build(ir.Context()))
+        assert (other.entry, other.inputs, other.outputs) == (model.entry, model.inputs, model.outputs)
 
 
 def test_buffers_that_are_not_saved_are_indices(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ class ImportedModel:
         types = {each.element_type for each in (*self.inputs, *self.outputs)}
         return ("--iree-input-demote-f64-to-f32=false",) if "f64" in types else ()
 
+    def __reduce__(self) -> tuple[type[ImportedModel], tuple[Any, ...]]:
+        """Pickled with its weights, which nothing changes."""
+        fields = {**self.__dict__, "weights": dict(self.weights)}
+        return type(self), tuple(fields.values())
+
     def build(self, context: ir.Context) -> ir.Module:
         """The whole program in `context`; its constants refer to (and keep) the memory of `weights`."""
         module = ir.Module.parse(self.program, context)

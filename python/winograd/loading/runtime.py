@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from os import PathLike, fspath
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -168,7 +168,25 @@ def _name(program: bytes | str | PathLike[str]) -> str:
     return "the program" if isinstance(program, bytes) else repr(fspath(program))
 
 
-class LoadedProgram:
+_T = TypeVar("_T")
+
+
+class _OfThisProcess:
+    """What models that hold it can be copied with, as with a function, but not sent to other processes."""
+
+    def __copy__(self: _T) -> _T:
+        return self
+
+    def __deepcopy__(self: _T, memo: object) -> _T:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a loaded program is of its process: pickle the compiled one, and load that elsewhere"
+        )
+
+
+class LoadedProgram(_OfThisProcess):
     """A program on its device. Its functions are attributes; it is called like the only one, or `main`.
 
     Functions that take or give anything but tensors of element types that arrays have are `refused`.
@@ -208,14 +226,11 @@ class LoadedProgram:
         return frozenset(each.threads for each in self._functions.values() if each.threads is not None)
 
     def __getattr__(self, name: str) -> LoadedFunction:
-        # A copy is asked for attributes before it has any.
-        functions: Mapping[str, LoadedFunction] = self.__dict__.get("_functions", {})
-        if name in functions:
-            return functions[name]
-        refused: Mapping[str, str] = self.__dict__.get("_refused", {})
-        if name in refused:
-            raise AttributeError(f"{name} can't be called on arrays: {refused[name]}")
-        raise AttributeError(f"the program has no function {name!r} on arrays, only {tuple(functions)}")
+        if name in self._functions:
+            return self._functions[name]
+        if name in self._refused:
+            raise AttributeError(f"{name} can't be called on arrays: {self._refused[name]}")
+        raise AttributeError(f"the program has no function {name!r} on arrays, only {self.functions}")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Call the program's function. Raises `CallError` when that isn't unique; see `LoadedFunction`."""
@@ -226,7 +241,7 @@ class LoadedProgram:
         raise CallError(f"the program has no function 'main': call one of {self.functions}")
 
 
-class LoadedFunction:
+class LoadedFunction(_OfThisProcess):
     """A function of a loaded program.
 
     Its `signature` is None where the program doesn't hold it: IREE keeps none of functions that come from

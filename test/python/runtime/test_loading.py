@@ -2,6 +2,7 @@
 
 import copy
 import os
+import pickle
 import platform
 import subprocess
 import sys
@@ -241,7 +242,11 @@ def test_several_functions_without_main_are_called_by_name() -> None:
 
 def test_programs_can_be_copied(program: LoadedProgram) -> None:
     x = random_array(4, 64)
-    np.testing.assert_array_equal(copy.copy(program)(x), 2 * x)
+    for copied in (copy.copy(program), copy.deepcopy(program), copy.deepcopy(program.main)):
+        np.testing.assert_array_equal(copied(x), 2 * x)
+    for each in (program, program.main):
+        with pytest.raises(TypeError, match="pickle the compiled one"):
+            pickle.dumps(each)
 
 
 def test_a_gpu_is_closed_with_the_last_program_on_it() -> None:
