@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from math import prod
 from typing import TypeAlias
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -17,6 +18,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import direct_channel_blocks, 
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     Bf16MatrixUnitSchedule,
     F16MatrixUnitSchedule,
+    HalfMatrixUnitSchedule,
     MatrixUnitSchedule,
 )
 from iree.winograd.pipelines.cpu.schedules.tiled import split_columns
@@ -33,6 +35,9 @@ SMALLER_BLOCK = 7
 as many as take no longer to load than to multiply by."""
 MAX_PIXELS = (112, 224, 448)
 """Of a workgroup: more split filters less often, fewer leave L2 to them."""
+MAX_COPIED_PIXELS = (*MAX_PIXELS, 896, 1792)
+"""The same of those that workgroups copy in half precision: of more rows fewer are copied twice, and filters
+aren't split."""
 WORKGROUPS_PER_THREAD = (1, 2, 4)
 NEAR_FILTERS_L2_CACHES = 0.6
 """Of the L2 cache, that filters may take there beside images."""
@@ -50,8 +55,10 @@ def matrix_unit_schedules(
     images, rows, pixels = representative(shape).images, shape.output_rows, shape.output_size[-1]
     counts = (1,) if threads == 1 else tuple(threads * count for count in WORKGROUPS_PER_THREAD)
     register_blocks = _vector_blocks(target) if kind is Bf16VectorSchedule else REGISTER_BLOCKS
+    copies = issubclass(kind, HalfMatrixUnitSchedule) and prod(shape.kernel_size) > 1
+    most_pixels = MAX_COPIED_PIXELS if copies else MAX_PIXELS
     found: set[AnyTileSchedule] = set()
-    for count, most, (most_rows, tiles, channel_tiles) in product(counts, MAX_PIXELS, register_blocks):
+    for count, most, (most_rows, tiles, channel_tiles) in product(counts, most_pixels, register_blocks):
         if channel_tiles > max(1, ceil_div(shape.output_channels, TILE_LANES)):
             continue
         for divided in {1, count}:

@@ -30,6 +30,7 @@ from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     Bf16MatrixUnitSchedule,
     F16MatrixUnitSchedule,
 )
+from iree.winograd.pipelines.cpu.schedules.tiled import split_rows
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.selection.candidates import convolution_shape, direct_algorithm
 from iree.winograd.pipelines.selection.options import WinogradOptions
@@ -325,6 +326,18 @@ def test_outputs_are_computed_once_where_that_takes_no_longer(layer: str) -> Non
     schedule = CpuSearchSpace(TARGET, machine).default_schedule(shape)
     assert isinstance(schedule, Bf16MatrixUnitSchedule)
     assert kernel_for(shape, TARGET, schedule).writes_once
+
+
+@pytest.mark.parametrize(("size", "threads"), [(224, 1), (112, 1), (112, 16)])
+def test_workgroups_of_large_images_copy_few_rows_twice(size: int, threads: int) -> None:
+    """Three taps read two rows beside those of a workgroup: a quarter of what is copied at most."""
+    machine = default_cpu_machine(TARGET.cpu, TARGET.vector_width, TARGET.fused_multiply_add, TARGET.l2_bytes)
+    text = f"8x{size}x{size}x64->128 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+    stated = problem(f"{text}, operands of bf16, result of bf16")
+    shape = convolution_shape(stated, direct_algorithm(stated))
+    schedule = CpuSearchSpace(TARGET, machine, threads).default_schedule(shape)
+    assert isinstance(schedule, Bf16MatrixUnitSchedule)
+    assert schedule.row_block >= 3 / 4 * split_rows(shape, schedule.row_block)
 
 
 def test_f16_is_multiplied_in_parts_where_the_result_is_rounded_as_well() -> None:
