@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from iree.winograd.dialect.bindings import arith, ir, vector
+from iree.winograd.dialect.bindings import arith, ir, math, vector
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
@@ -104,6 +104,16 @@ def largest_of(magnitudes: Sequence[ir.Value]) -> ir.Value:
 def largest_of_quad(magnitudes: ir.Value) -> ir.Value:
     """Of all lanes."""
     return reduce(arith.maxui, [vector.extract(magnitudes, [], [i]) for i in range(QUAD)])
+
+
+def largest_magnitude(quads: Sequence[ir.Value]) -> ir.Value:
+    """The largest magnitude in quads, as its bits; what is not a number doesn't count, infinities do.
+
+    By an instruction for each element, which knows magnitudes.
+    """
+    lanes = reduce(arith.maxnumf, map(math.absf, quads))
+    largest = reduce(arith.maxnumf, [vector.extract(lanes, [], [i]) for i in range(QUAD)])
+    return arith.bitcast(integer_type(), largest)
 
 
 def scales_for(largest: ir.Value, growth: int) -> tuple[ir.Value, ir.Value]:

@@ -29,7 +29,7 @@ from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 
 from .matrix_sums import MatrixSums
 from .products import Block, BlockOutputs
-from .splitting import finite_magnitude, largest_of, largest_of_quad, parts_of, scales_for
+from .splitting import largest_magnitude, parts_of, scales_for
 
 _SQUARE = MATRIX_ROWS // 2
 """Rows and columns of the matrices that fragments consist of."""
@@ -339,9 +339,11 @@ class RowScale:
 
     @staticmethod
     def of(quads: list[ir.Value], before: RowScale | None) -> RowScale:
-        """That of a row of which four threads have such quads each; infinities don't count."""
-        own = largest_of_quad(largest_of([finite_magnitude(quad) for quad in quads]))
-        found = over_threads(own, QUAD, arith.maxui)
+        """That of a row of which four threads have such quads each.
+
+        Infinities may count: an output that one is multiplied for has no number, whatever the others are.
+        """
+        found = over_threads(largest_magnitude(quads), QUAD, arith.maxui)
         return RowScale(found if before is None else arith.maxui(found, before.largest))
 
     @property
