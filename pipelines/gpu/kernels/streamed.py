@@ -27,7 +27,7 @@ from .gated_product import Gate, GatedOutputs
 from .products import BlockOutputs, finished_in_line
 from .split_operands import SplitFilterKernel
 from .streamed_warpgroups import StreamedWarpgroups
-from .streamed_workgroup import OctetOutputs, PairOutputs, StoringOf, StreamedWorkgroup
+from .streamed_workgroup import OctetOutputs, PairOutputs, PieceOutputs, StoringOf, StreamedWorkgroup
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,10 @@ class StreamedKernel:
         if gate is not None:
             pairs = output.viewed_as(output.element, PAIR)
             return lambda block: GatedOutputs(packing, output, epilogue, block, tiles, sized, gate, pairs)
+        together = QUAD if packing.output_by_quads else PAIR
+        lie_together = output.by_quads and output.strides is None and output.origin == 0
+        if lie_together and schedule.results_lie_together(packing.shape):
+            return lambda block: PieceOutputs(packing, output, epilogue, block, tiles, sized, together)
         if not packing.output_by_quads:
             return lambda block: PairOutputs(packing, output, epilogue, block, tiles, sized)
         is_half = output.by_quads and output.number.bytes == HALF_BYTES and output.strides is None

@@ -35,7 +35,8 @@ class StreamedWarpgroups(StreamedWorkgroup):
     """
 
     def _allocate(self) -> None:
-        self._stages = SharedBytes.allocate(self._packing.group_elements * HALF_BYTES, "filters")
+        size = self._schedule.bytes_for(self._packing.shape)
+        self._shared_bytes = SharedBytes.allocate(size, "filters")
         self._source_address = self._filters.address
 
     @property
@@ -45,7 +46,7 @@ class StreamedWarpgroups(StreamedWorkgroup):
     def _copy_chunk(self, place: Index, source: Index) -> None:
         address = self._source_address + source * HALF_BYTES
         assert COPIED * HALF_BYTES == COPIED_BYTES
-        self._stages.copy_chunk(place * HALF_BYTES, address, Condition(True))
+        self._shared_bytes.copy_chunk(place * HALF_BYTES, address, Condition(True))
 
     def _wait_for_filters(self) -> None:
         commit_copies()
@@ -56,13 +57,18 @@ class StreamedWarpgroups(StreamedWorkgroup):
     def _by_columns(
         self, block: Index, following: Index, held: list[ir.Value], storing: StreamedStoring
     ) -> list[ir.Value]:
-        ahead = self._load_ahead(following, held)
+        is_ahead = self._schedule.loads_ahead(self._packing.shape)
+        ahead = self._load_ahead(following, held) if is_ahead else None
         (fragments,), scales = self._fragments(held, 0, None)
         rows = _held(fragments)
         with loop(self._schedule.block_columns, self._together, "column") as first:
             sums = self._multiplied(first, rows)
             self._store(block, first, sums.landed(), scales, storing)
-        return ahead
+        return self._load_ahead(following, held) if ahead is None else ahead
+
+    def _exists(self, block: Index) -> Condition:
+        is_whole = self._blocks.known is not None and self._blocks.known % WARPS == 0
+        return Condition(True) if is_whole else block.less_than(self._blocks)
 
     @property
     def _together(self) -> int:
@@ -86,7 +92,7 @@ class StreamedWarpgroups(StreamedWorkgroup):
         per_stage = schedule.block_reduction // MATRIX_ROWS
         stage, within = divmod(step, per_stage)
         row = first + stage * schedule.block_columns
-        columns = self._stages.operand(row * STAGE_ROW_BYTES, schedule.factors)
+        columns = self._shared_bytes.operand(row * STAGE_ROW_BYTES, schedule.factors)
         return [columns.step(part * per_stage + within) for part in range(schedule.parts)]
 
     def _store(
@@ -103,10 +109,7 @@ class StreamedWarpgroups(StreamedWorkgroup):
         by_columns: list[list[Sums]] = [
             [[part[number : number + 2] for part in parts]] for number in range(0, len(parts[0]), 2)
         ]
-        exists = Condition(True)
-        if self._blocks.known is None or self._blocks.known % WARPS:
-            exists = block.less_than(self._blocks)
-        when(exists, lambda: storing.store(first, by_columns, scales))
+        when(self._exists(block), lambda: storing.store(first, by_columns, scales))
 
 
 def _held(fragments: Fragments) -> list[list[HeldRows]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
-from iree.winograd.dialect.bindings import arith, ir, memref, vector
+from iree.winograd.dialect.bindings import arith, ir, llvm, memref, vector
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, select_index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
@@ -24,8 +25,11 @@ from iree.winograd.pipelines.gpu.device.memory import (
     quad_type,
     thread_id,
 )
+from iree.winograd.pipelines.gpu.device.pointers import GLOBAL, pointer
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
+from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES, SharedBytes, synchronize_warp
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .matrix_sums import MatrixSums
 from .products import Block, BlockOutputs
@@ -88,7 +92,13 @@ class StreamedWorkgroup:
             number = self._first + walked
             result = Block(number, self._first_column, self._group, Index(0))
             sums = MatrixSums(self._packing, result, self._filters)
-            return compute(number, number + step, held, StreamedStoring(sums, storing(result), self._lane))
+            outputs = storing(result)
+            if isinstance(outputs, PieceOutputs):
+                outputs = replace(outputs, memory=self._result_memory)
+            ahead = compute(number, number + step, held, StreamedStoring(sums, outputs, self._lane))
+            if isinstance(outputs, PieceOutputs):
+                when(self._exists(number), partial(outputs.copy_out, self._lane))
+            return ahead
 
         loop_carried(count, step, first, computed, "block")
 
@@ -97,11 +107,24 @@ class StreamedWorkgroup:
         """The first block of the warps that multiply together with this one."""
         return self._first
 
+    def _exists(self, block: Index) -> Condition:
+        """Whether a block isn't behind the last one."""
+        del block
+        return Condition(True)
+
     def _allocate(self) -> None:
-        schedule = self._schedule
-        self._shared = mma.StageMemory.allocate(
-            schedule.groups * self._packing.group_elements, "filters", schedule.factors.type
-        )
+        """The memory that the workgroup shares, for filters and then for results."""
+        size = self._schedule.bytes_for(self._packing.shape)
+        self._shared = mma.StageMemory.allocate(size // HALF_BYTES, "filters", self._schedule.factors.type)
+        self._shared_bytes = SharedBytes(Index(memref.extract_aligned_pointer_as_index(self._shared.memref)))
+
+    @property
+    def _result_memory(self) -> SharedBytes:
+        """Of this warp."""
+        schedule, shape = self._schedule, self._packing.shape
+        warp = self._thread // WARP_THREADS
+        ahead = schedule.filter_bytes_for(shape) + warp * schedule.result_bytes_for(shape)
+        return SharedBytes(self._shared_bytes.address + ahead)
 
     def _copy_filters(self) -> None:
         packing, schedule = self._packing, self._schedule
@@ -144,10 +167,7 @@ class StreamedWorkgroup:
 
     def _load_ahead(self, following: Index, held: list[ir.Value]) -> list[ir.Value]:
         """What the block that follows reads first, or what is held where no warp has a further one."""
-        schedule, blocks = self._schedule, self._blocks.known
-        if blocks is not None and blocks <= schedule.walking_workgroups * schedule.row_warps:
-            return held
-        return self._load(following, 0)
+        return self._load(following, 0) if self._schedule.has_turns(self._packing.shape) else held
 
     def _place_of(self, tile: Tile, step: int, width: int) -> tuple[Index, Condition]:
         """Where the neighbours lie that a thread has of steps from one on, and whether they exist."""
@@ -403,6 +423,56 @@ class PairOutputs(BlockOutputs):
                 self._write(finished, image, position, channel, Index(PAIR))
 
             when(self._exists(row) & channel.less_than(self.packing.group_outputs), finish)
+
+
+@dataclass(frozen=True)
+class PieceOutputs(BlockOutputs):
+    """Those of a block that are one piece of memory: left in shared memory, then stored as that."""
+
+    together: int
+    """Elements that are finished and left at once."""
+    memory: SharedBytes | None = None
+    """The warp's."""
+
+    def store(
+        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
+    ) -> None:
+        assert loaded is None and self.memory is not None
+        outputs, width, memory = self.packing.group_outputs, self.output.number.bytes, self.memory
+        for begin in range(0, QUAD, self.together):
+            channel = column + begin
+            part = quad_of([lane(value, begin + i) for i in range(self.together)])
+
+            def leave(channel: Index = channel, part: ir.Value = part) -> None:
+                image, position = self._located(row, existing=False)
+                finished = self.epilogue.emit(part, image, position, channel)
+                narrowed = self.output.number.narrowed(finished)
+                memory.store(narrowed, (row * outputs + channel) * width)
+
+            exists = Condition(True)
+            if outputs != self.packing.padded_filters:
+                exists = channel.less_than(outputs)
+            when(exists, leave)
+
+    def copy_out(self, thread: Index) -> None:
+        """Stores all of them, 16 bytes of each of the warp's threads beside each other."""
+        assert self.memory is not None
+        synchronize_warp()
+        rows = self.packing.schedule.block_rows
+        row_bytes = self.packing.group_outputs * self.output.number.bytes
+        target = self.output.address + self.block.row_block * rows * row_bytes
+        chunk = ir.VectorType.get([COPIED_BYTES // 4], ir.IntegerType.get_signless(32))
+        for first in range(0, rows * row_bytes, WARP_THREADS * COPIED_BYTES):
+            offset = thread * COPIED_BYTES + first
+
+            def copy(offset: Index = offset) -> None:
+                assert self.memory is not None
+                llvm.StoreOp(self.memory.load(chunk, offset), pointer(target + offset, GLOBAL))
+
+            is_all = first + WARP_THREADS * COPIED_BYTES <= rows * row_bytes
+            when(Condition(True) if is_all else offset.less_than(rows * row_bytes), copy)
+        # What is left there next may take the place of what others of the warp store now.
+        synchronize_warp()
 
 
 @dataclass(frozen=True)

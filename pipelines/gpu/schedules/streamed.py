@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
-from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS, registers_of
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .matrix import STAGE_ROW_BYTES, MatrixSchedule
+from .matrix import HALF_BYTES, STAGE_ROW_BYTES, MatrixSchedule
 
 WARPGROUP_WARPS = WARPGROUP_THREADS // WARP_THREADS
 MOST_TOGETHER = 256
 """Columns that a warpgroup multiplies at once."""
+
+
+SPARE_REGISTERS_OF_WARPGROUPS = 48
+"""Of a thread, for what is neither of the image nor sums, as an epilogue's operands."""
+SECTOR_BYTES = 32
+"""Of a line of NVIDIA's caches, which memory takes in any order, but not in parts."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +34,8 @@ class StreamedSchedule(MatrixSchedule):
     With several `channel_blocks` it has one of these after the other, and sums of all columns.
     `walking_workgroups` walk over all blocks, of which a multiprocessor should have registers for
     `resident_workgroups`. With `warpgroup_columns` four warps multiply 16 rows each together, by so many
-    columns after the other.
+    columns after the other. Results whose rows are parts of sectors, and that threads would store as such,
+    lie in shared memory before a warp stores those of a block as one piece.
 
     Raises ValueError as `MatrixSchedule` does, for rows and columns that are no multiples of 16, for groups
     that don't divide warps, and for warpgroups of other rows, of several groups or channel blocks, and of
@@ -95,15 +103,61 @@ class StreamedSchedule(MatrixSchedule):
         """Whether there are steps for all blocks of channels."""
         return ceil_div(self.steps(shape), self.block_steps(shape)) == self.channel_blocks
 
-    def bytes_for(self, shape: ConvolutionShape) -> int:
-        """Shared memory of a workgroup for a convolution."""
+    def registers_together(self, shape: ConvolutionShape) -> int:
+        """Those that a thread of a warpgroup takes for a block, without what is loaded of the next one."""
+        assert self.warpgroup_columns is not None
+        sums = self.warpgroup_columns // 2 * (self.parts + (self.summed_block is not None))
+        return self.steps(shape) * 4 * self.parts + sums + SPARE_REGISTERS_OF_WARPGROUPS
+
+    def has_turns(self, shape: ConvolutionShape) -> bool:
+        """Whether warps have several blocks."""
+        rows = self.walking_workgroups * self.row_warps * self.block_rows
+        are_known = shape.batch is not None and not shape.unknown_sizes
+        return not are_known or shape.images * prod(shape.output_size) > rows
+
+    def loads_ahead(self, shape: ConvolutionShape) -> bool:
+        """Whether a warpgroup loads its next block while it multiplies one: if it has registers."""
+        held = self.steps(shape) * (8 if self.scales_operands else 4)
+        return self.registers_together(shape) + held <= registers_of(self.resident_threads)
+
+    def results_lie_together(self, shape: ConvolutionShape) -> bool:
+        """Whether those of a block of rows are one piece of an image, whose rows are parts of sectors.
+
+        Quads of f32 are half of one, whose other half a neighbour stores at the same time.
+        """
+        width = _result_bytes(shape)
+        are_small = width == HALF_BYTES or shape.group_outputs % QUAD != 0
+        is_whole = shape.groups == 1 and shape.group_outputs <= self.block_columns
+        are_in_order = set(shape.decomposition.phases) == {1}
+        if not (are_small and is_whole and are_in_order) or shape.batch is None or shape.unknown_sizes:
+            return False
+        rows = shape.images * prod(shape.output_size)
+        return rows % self.block_rows == 0 and shape.group_outputs * width % SECTOR_BYTES != 0
+
+    def result_bytes_for(self, shape: ConvolutionShape) -> int:
+        """Of a warp, for results that lie together."""
+        if not self.results_lie_together(shape):
+            return 0
+        return self.block_rows * shape.group_outputs * _result_bytes(shape)
+
+    def filter_bytes_for(self, shape: ConvolutionShape) -> int:
+        """Of a workgroup."""
         stages = ceil_div(_reduction(shape), self.block_reduction)
         return self.groups * stages * self.block_columns * STAGE_ROW_BYTES
+
+    def bytes_for(self, shape: ConvolutionShape) -> int:
+        """Shared memory of a workgroup for a convolution."""
+        return self.filter_bytes_for(shape) + self.warps * self.result_bytes_for(shape)
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """The least of a workgroup: `bytes_for` says what a convolution takes."""
         del types
         return self.groups * self.block_columns * STAGE_ROW_BYTES
+
+
+def _result_bytes(shape: ConvolutionShape) -> int:
+    """Of an element as it is stored, which may be known before it is so."""
+    return shape.element_types.result_bytes if shape.rounded_type is None else HALF_BYTES
 
 
 def _reduction(shape: ConvolutionShape) -> int:

@@ -48,7 +48,7 @@ GROUPED = replace(
     schedule=TWO_GROUPS,
 )
 HALF = ElementTypes("f16", "f32", "f32", "f16", "f32")
-SPILLED_BYTES_OF_MOST_SUMS = 24
+SPILLED_BYTES_OF_MOST_SUMS = 32
 """Of a thread of 96 sums of split numbers. Spilling as many, 384 to 96 channels took an H200 78 us, and 83
 and a kernel before by warpgroups."""
 POINTWISE = "kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups"
@@ -82,6 +82,7 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16),
         replace(PLAIN, outputs=32, schedule=TOGETHER),
         replace(PLAIN, channels=18, outputs=26),
+        replace(PLAIN, size=(4, 4), channels=18, outputs=26, schedule=TOGETHER),
         *wide(
             [
                 replace(PLAIN, channels=80, outputs=96, schedule=WIDE),
@@ -90,6 +91,10 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, channel_blocks=3, summed_block=16)),
                 replace(PLAIN, strides=(2, 2), adds_image=False),
                 replace(PLAIN, channels=58, outputs=26, schedule=replace(SCHEDULE, channel_blocks=2)),
+                replace(PLAIN, size=(4, 4), channels=26, outputs=26, adds_image=True),
+                replace(
+                    PLAIN, size=(8, 6), channels=24, outputs=18, schedule=replace(SCHEDULE, block_rows=32)
+                ),
                 replace(PLAIN, channels=58, outputs=30, adds_image=False, schedule=TOGETHER),
                 replace(PLAIN, channels=14, outputs=14, adds_image=True, schedule=TOGETHER),
                 replace(PLAIN, outputs=64, schedule=replace(SCHEDULE, block_columns=64)),

@@ -1,0 +1,92 @@
+"""Results of half precision of pixels that stream, whose rows are parts of sectors: by an interpreter."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+import pytest
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.choice import search_space
+from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
+from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.selection import prediction
+from ptx_interpreter import Kernel
+
+WARPS = StreamedSchedule(16, 64, warps=2, walking_workgroups=2, products=1, multiplied_type="f16")
+WARPGROUP = StreamedSchedule(
+    16, 64, warps=4, walking_workgroups=2, warpgroup_columns=32, products=1, multiplied_type="f16"
+)
+
+
+@pytest.fixture(autouse=True)
+def predictions() -> Iterator[None]:
+    """What was predicted without a schedule isn't taken for one, nor the other way round."""
+
+    def forget() -> None:
+        for each in vars(prediction).values():
+            if hasattr(each, "cache_clear"):
+                each.cache_clear()
+
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.parametrize(
+    ("channels", "outputs", "schedule"), [(24, 58, WARPGROUP), (58, 40, WARPGROUP), (40, 58, WARPS)]
+)
+def test_products_agree_with_float64(
+    channels: int, outputs: int, schedule: StreamedSchedule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Blocks of rows, as many as warps or more; each is stored by 16 bytes of a thread."""
+    monkeypatch.setattr(search_space, "default_schedules", lambda *_: (schedule,))
+    generator = np.random.default_rng(0)
+    image, filters = (
+        generator.standard_normal(extents).astype(np.float16)
+        for extents in ((2, 12, 8, channels), (1, 1, channels, outputs))
+    )
+    result_type = f"tensor<2x12x8x{outputs}xf16>"
+    source = f"""func.func @main(%x: tensor<2x12x8x{channels}xf16>) -> {result_type} {{
+      %zero = arith.constant 0.0 : f16
+      %w = arith.constant dense<"0x{filters.tobytes().hex()}"> : tensor<1x1x{channels}x{outputs}xf16>
+      %e = tensor.empty() : {result_type}
+      %z = linalg.fill ins(%zero : f16) outs(%e : {result_type}) -> {result_type}
+      %r = linalg.conv_2d_nhwc_hwcf
+        ins(%x, %w : tensor<2x12x8x{channels}xf16>, tensor<1x1x{channels}x{outputs}xf16>)
+        outs(%z : {result_type}) -> {result_type}
+      return %r : {result_type}
+    }}"""
+    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
+    iree.winograd.compile(source, target="cuda:sm_90a", strict=True, flags=flags)
+    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    kernels = Kernel.by_stage(text)
+    assert set(kernels) == {"direct"}
+    stores = {line.split()[0] for line in text.splitlines() if "st.global" in line}
+    assert stores == {"st.global.v4.b32"}
+    problem = ConvolutionProblem.parse(
+        f"2x12x8x{channels}->{outputs} kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 "
+        "f32, operands of f16, result of f16"
+    )
+    shape = ConvolutionShape.decomposed(problem, decompose((1, 1), (1, 1), part_size=(1, 1)))
+    packing = StreamedPacking(shape, schedule)
+    assert schedule.results_lie_together(shape)
+    weights = packing.pack_filters(filters.astype(np.float64).reshape(1, channels, outputs))
+    result = np.full((2, 12, 8, outputs), np.nan, np.float16)
+    grid = [each.known for each in StreamedKernel(packing).workgroups(Sizes.of_batch(2))]
+    places = itertools.product(*(range(each or 0) for each in grid))
+    kernels["direct"].run([image, weights, result], places)
+    exact, magnitudes = (
+        np.einsum("nhwc,ck->nhwk", f(image.astype(np.float64)), f(filters[0, 0].astype(np.float64)))
+        for f in (lambda x: x, np.abs)
+    )
+    # One rounding to f16, and sums of units that truncate to f32.
+    bound = 2.0**-11 * np.abs(exact) + channels * 2.0**-22 * magnitudes
+    assert (np.abs(result.astype(np.float64) - exact) <= bound).all()
