@@ -254,13 +254,14 @@ RUNS: Mapping[str, Run] = {
         "2026-11-30",
         "Zen 4, one virtual processor beside other work on the other, code for Zen 3 (AVX2)",
         "half_precision --target cpu:znver3 --tools ours ours-f32 --rounds 11 --burst 0.15`, the VAE "
-        "decoder with `--rounds 3",
+        "decoder with `--rounds 3`, ResNet-18 and ConvNeXt-T with `--clock processor",
     ),
     "half-zen4-icelake-server.json": Run(
         "2026-11-30",
         "the same, code for Ice Lake (AVX-512 without bf16)",
         "half_precision --target cpu:icelake-server --tools ours ours-f32 --rounds 11 --burst 0.15`, "
-        "MobileNetV2 in bf16 with `--rounds 15`, the VAE decoder with `--rounds 3",
+        "MobileNetV2 in bf16 with `--rounds 15`, the VAE decoder with `--rounds 3`, ResNet-18 and "
+        "ConvNeXt-T with `--clock processor",
     ),
     "half-zen3.json": Run(
         "2026-11-29",
@@ -387,6 +388,9 @@ RUNS: Mapping[str, Run] = {
     ),
     "quantized-avx512.json": Run(
         "2026-11-29", "Emerald Rapids without bf16 and AMX, beside other work", "quantized --rounds 25"
+    ),
+    "quantized-zen4.json": Run(
+        "2026-11-30", "Zen 4 (AMD EPYC), one virtual processor beside other work", "quantized --rounds 25"
     ),
     "server-conditions.json": Run(
         "2026-11-27", "two processors of Zen 3, on which other work goes on", "server_conditions"
