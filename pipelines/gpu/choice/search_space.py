@@ -11,14 +11,16 @@ from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit, types_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .candidate_schedules import schedules, schedules_of_all_sizes
+from .cost_model import INPUT_ELEMENT_LATENCY, PAIR_ELEMENT_LATENCY
 from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
@@ -38,8 +40,8 @@ UNKNOWN_SIZE_TOLERANCE = 0.12
 """Relative difference in predicted times at the expected sizes that suiting others is worth: tiles of an
 image of twice the size leave most multiprocessors idle. Of 64 channels to 3 F(4x2) took an H200 24 us for
 192x160 and 23 for half of that, where F(2x2) takes 8."""
-INPUT_STAGE = "input"
-"""As `gemm_seconds` names it."""
+INPUT_STAGE, IMAGES_STAGE = "input", "images"
+"""As `gemm_seconds` and `weight_gradient_seconds` name them."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,24 @@ class GpuSearchSpace:
         """
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
-        stages = stage_seconds(shape.channels_last, schedule, self.machine)
-        has_registers = self.target.keeps_tile if schedule.matrix_products else self.target.transforms_tile
-        if INPUT_STAGE not in stages or has_registers(shape.transform_size):
-            return stages
-        return {**stages, INPUT_STAGE: SPILLED_FACTOR * stages[INPUT_STAGE]}
+        stages = dict(stage_seconds(shape.channels_last, schedule, self.machine))
+        if (spilled := self._spilled_stage(shape, schedule)) in stages:
+            stages[spilled] *= SPILLED_FACTOR
+        elif INPUT_STAGE in stages and schedule.matrix_products == 0:
+            stages[INPUT_STAGE] -= self._saved_by_pairs(shape.transform_size)
+        return stages
+
+    def _saved_by_pairs(self, tile_elements: int) -> float:
+        """Seconds that threads take less for an input tile where two channels each are faster."""
+        limits = self.target.tile_limits
+        if limits is None or limits.fastest is None or self.target.transform_channels(tile_elements) == QUAD:
+            return 0.0
+        return tile_elements * (INPUT_ELEMENT_LATENCY - PAIR_ELEMENT_LATENCY)
+
+    def _spilled_stage(self, shape: ConvolutionShape, schedule: GpuSchedule) -> str:
+        """That whose threads lack registers for the elements of a tile; nothing where they have them."""
+        target, elements = self.target, shape.transform_size
+        if isinstance(shape, WeightGradientShape):
+            return "" if target.transforms_quads(elements) else IMAGES_STAGE
+        keeps = target.keeps_tile if schedule.matrix_products else target.transforms_tile
+        return "" if keeps(elements) else INPUT_STAGE

@@ -57,15 +57,21 @@ class TileLimits:
     """Of those that are transformed as they are loaded. Of larger ones a thread takes two channels."""
     kept: int
     """Of those that a thread keeps until it knows their scale, to split them."""
+    fastest: int | None = None
+    """Of those of four channels that take less time than as many threads with two; None for all."""
 
     def least(self, other: TileLimits) -> TileLimits:
         """What both have registers for."""
-        return TileLimits(min(self.whole, other.whole), min(self.kept, other.kept))
+        fastest = [each.fastest for each in (self, other) if each.fastest is not None]
+        return TileLimits(
+            min(self.whole, other.whole), min(self.kept, other.kept), min(fastest, default=None)
+        )
 
 
 _OF_RADV, _OF_LLVM_FOR_CDNA, _OF_LLVM_FOR_RDNA = TileLimits(48, 42), TileLimits(36, 42), TileLimits(36, 48)
-_OF_PTXAS = TileLimits(80, 64)
-"""Of its 255 registers a thread. F(4x2x3, 3x3x3) of four channels spilled 1.2 KB, and took an H200 93 us."""
+_OF_PTXAS = TileLimits(72, 64, fastest=35)
+"""F(4x2x3, 3x3x3) of four channels spilled 1.2 KB, and took an H200 87 us where two take 8. Two channels took
+0.70 to 0.97 of the time of four for 36 to 64 elements, which are the fewest that were measured."""
 
 
 @dataclass(frozen=True)
@@ -165,12 +171,18 @@ class GpuTarget:
         return OCTET if is_half and self.takes_ptx and channels % OCTET == 0 else QUAD
 
     def transform_channels(self, tile_elements: int, parts: int = 1) -> int:
-        """Channels of a tile of so many elements that a thread has registers for.
+        """Channels of a tile of so many elements that a thread takes.
 
         An element that is a sum of several parts takes registers for one more.
         """
         held = tile_elements + (parts > 1)
-        return QUAD if self.tile_limits is None or held <= self.tile_limits.whole else PAIR
+        fastest = self.tile_limits.fastest if self.tile_limits is not None else None
+        is_fast = fastest is None or held <= fastest
+        return QUAD if is_fast and self.transforms_quads(held) else PAIR
+
+    def transforms_quads(self, tile_elements: int) -> bool:
+        """Whether a thread has registers for so many elements of four channels."""
+        return self.tile_limits is None or tile_elements <= self.tile_limits.whole
 
     def transforms_tile(self, tile_elements: int) -> bool:
         """Whether a thread has registers for so many elements of two channels."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from convolution_program import check_together
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.cost_model import INPUT_ELEMENT_LATENCY
 from iree.winograd.pipelines.gpu.choice.search_space import SPILLED_FACTOR
@@ -74,3 +74,15 @@ def test_tiles_of_cubes_are_as_large_as_there_are_registers_for() -> None:
         )
         least = SPILLED_FACTOR * INPUT_ELEMENT_LATENCY * elements
         assert is_whole or each.stage_seconds["input"] > least
+
+
+def test_tiles_of_gradients_are_of_four_channels() -> None:
+    target = GpuTarget.of(ExecutableTarget("cuda", "", 'arch = "sm_90a"'))
+    problem = WeightGradientProblem(
+        2, (8, 28, 28), (1,) * 3, (1,) * 3, (3,) * 3, (1,) * 3, (1,) * 3, 1, 128, 128
+    )
+    for each in predict(problem, GpuBackend(target).search_space()):
+        algorithm = each.implementation.algorithm
+        elements = prod(m + p - 1 for m, p in zip(algorithm.output_tile, algorithm.part_size, strict=True))
+        least = SPILLED_FACTOR * INPUT_ELEMENT_LATENCY * elements
+        assert target.transforms_quads(elements) or each.stage_seconds["images"] > least

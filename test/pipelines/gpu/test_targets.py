@@ -131,7 +131,7 @@ def test_limits_are_read_from_the_target() -> None:
         max_workgroups=counts,
         float_register="f",
         iree_code=code,
-        tile_limits=TileLimits(80, 64),
+        tile_limits=TileLimits(72, 64, fastest=35),
     )
     least = cuda.least(GpuTarget(256, 32768))
     assert (least.max_workgroups, least.float_register) == ((65535, 65535, 1024), None)
