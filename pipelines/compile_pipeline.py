@@ -71,6 +71,7 @@ from .iree_workarounds.separate_transpositions import SeparateTranspositions
 from .iree_workarounds.skip_empty import SkipEmpty
 from .iree_workarounds.wrap_conversions import WrapConversions
 from .machines.host import physical_cores
+from .on_program.admit_helpers import AdmitHelpers
 from .on_program.chain_kernels import ChainKernels
 from .on_program.compute_at_load import ComputeAtLoad
 from .on_program.drop_barriers import DropBarriers
@@ -88,6 +89,7 @@ from .on_program.overwrite_operands import OverwriteOperands
 from .on_program.own_results import OwnResults
 from .on_program.place_scratch import PlaceScratch
 from .on_program.reuse_memory import ReuseMemory
+from .on_program.share_workgroups import ShareWorkgroups
 from .selection.assign_schedule import AssignSchedule
 from .selection.decision import Decision
 from .selection.expect_sizes import ExpectSizes
@@ -216,6 +218,8 @@ def compile_pipeline(
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),
         NoteFeatures(),
+        # What is noted of functions isn't of this one.
+        AdmitHelpers(**shared_values(options, AdmitHelpers)),
     ]
 
 
@@ -245,6 +249,11 @@ def command_pipeline(observe: Callable[[Dispatch], None] | None = None) -> list[
 def configuration_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `executable-configurations` phase, on how its kernels work."""
     return [ReduceByLanes(), DistributeRows()]
+
+
+def translated_pipeline() -> list[Pass]:
+    """The passes on a program after IREE's `executable-targets` phase, which translated its kernels."""
+    return [ShareWorkgroups()]
 
 
 def binary_pipeline() -> list[Pass]:

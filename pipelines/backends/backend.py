@@ -116,6 +116,10 @@ class Backend(Protocol):
         """
 
     @property
+    def shares_workgroups(self) -> bool:
+        """Whether callers can share the workgroups of kernels with other threads by a mailbox in memory."""
+
+    @property
     def counts_workgroups(self) -> bool:
         """Whether kernels can wait for those before them by a count in memory: workgroups begin in order."""
 

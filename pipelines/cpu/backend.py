@@ -15,6 +15,7 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import KERNEL_KINDS
 from iree.winograd.pipelines.cpu.processor.instruction_set import InstructionSet
 from iree.winograd.pipelines.cpu.processor.instruction_sets import instruction_set_of
 from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
+from iree.winograd.pipelines.cpu.processor.x86 import X86_64
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -91,6 +92,10 @@ class CpuBackend:
 
     def first_sums(self, extent: int, length: int, results: int, *, of_rows: bool) -> int:
         return 1 if length <= _LONGEST_SUM else _nearest_divisor(extent, isqrt(length))
+
+    @property
+    def shares_workgroups(self) -> bool:
+        return self.target.runs_linux and self.target.instruction_set is X86_64
 
     @property
     def counts_workgroups(self) -> bool:

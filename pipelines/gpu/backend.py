@@ -92,6 +92,10 @@ class GpuBackend:
         return extent // added if of_rows and added > 1 else added
 
     @property
+    def shares_workgroups(self) -> bool:
+        return False
+
+    @property
     def counts_workgroups(self) -> bool:
         return False
 

@@ -26,6 +26,7 @@ from iree.winograd.pipelines.compile_pipeline import (
     configuration_pipeline,
     dispatch_pipeline,
     optimized_pipeline,
+    translated_pipeline,
 )
 from iree.winograd.pipelines.problems.executable_target import VULKAN_FORMAT, executable_targets
 
@@ -41,6 +42,7 @@ class PhasePasses:
     dispatches: Sequence[Pass] = field(default_factory=dispatch_pipeline)
     commands: Sequence[Pass] = field(default_factory=command_pipeline)
     configurations: Sequence[Pass] = field(default_factory=configuration_pipeline)
+    translated: Sequence[Pass] = field(default_factory=translated_pipeline)
     binaries: Sequence[Pass] = field(default_factory=binary_pipeline)
 
     @property
@@ -51,6 +53,7 @@ class PhasePasses:
             *self.dispatches,
             *self.commands,
             *self.configurations,
+            *self.translated,
             *self.binaries,
         ]
 
@@ -104,7 +107,7 @@ class PhaseRewrites:
         if self._kernels and stages.reach(CONFIGURATIONS_PHASE):
             yield CONFIGURATIONS_PHASE, self._rewrite_configurations
         if self._kernels and stages.go_beyond(TRANSLATION_PHASE):
-            yield TRANSLATION_PHASE, _leave_verified
+            yield TRANSLATION_PHASE, self._rewrite_translated
         if (self._ptxas is not None or self._rewrites_binaries) and stages.go_beyond(BINARIES_PHASE):
             yield BINARIES_PHASE, self._rewrite_binaries
         if self._kernels and stages.verify:
@@ -129,6 +132,9 @@ class PhaseRewrites:
         if self._bodies is not None:
             self._bodies.put_back(program)
         self._run(program, self._passes.configurations)
+
+    def _rewrite_translated(self, program: ir.Operation) -> None:
+        self._run(program, self._passes.translated)
 
     def _rewrite_binaries(self, program: ir.Operation) -> None:
         finish_kernels(program, self._ptxas, self._warn)

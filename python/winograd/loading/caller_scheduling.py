@@ -72,7 +72,7 @@ def scheduling_attributes() -> SchedulingAttributes | None:
     numbers = _system_calls()
     if numbers is None:
         return None
-    refused = _library().syscall(numbers[1], 0, ctypes.byref(attributes), attributes.size, 0)
+    refused = c_library().syscall(numbers[1], 0, ctypes.byref(attributes), attributes.size, 0)
     return None if refused else attributes
 
 
@@ -80,7 +80,7 @@ def set_attributes(attributes: SchedulingAttributes) -> None:
     """Give the calling thread these, where the system allows that."""
     numbers = _system_calls()
     if numbers is not None:
-        _library().syscall(numbers[0], 0, ctypes.byref(attributes), 0)
+        c_library().syscall(numbers[0], 0, ctypes.byref(attributes), 0)
 
 
 _THREAD = threading.local()
@@ -103,7 +103,7 @@ def _system_calls() -> tuple[int, int] | None:
 
 
 @cache
-def _library() -> Any:
+def c_library() -> Any:
     return ctypes.CDLL(None)
 
 

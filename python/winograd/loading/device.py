@@ -11,7 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
 
@@ -27,10 +27,12 @@ from iree.winograd.errors import InvalidOptionError, LoadError
 from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.element_types import ElementType, type_of_dtype
+from iree.winograd.loading.helpers import Helpers
 from iree.winograd.loading.process_changes import ProcessChange, allowed_changes
 from iree.winograd.loading.staging_memory import StagingMemory
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY, available_processors, physical_cores
 from iree.winograd.pipelines.machines.units import GIBIBYTE
+from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.targets import driver_name
 
 BUFFER_ALIGNMENT = 64
@@ -62,6 +64,10 @@ class Device:
     """Threads of its own that programs run on; 0 where they run on their caller's, or on a GPU."""
     caller: CallerScheduling = CallerScheduling.UNCHANGED
     """What threads ask of the system while they wait for a call."""
+    helpers: Helpers | None = None
+    """What takes workgroups of the caller's kernels, in programs that share them."""
+    with_helpers: Callable[[], Device] | None = None
+    """Opens that with helpers in place of workers; None where there are none."""
     enter: Callable[[], None] | None = None
     """Has the calling thread use it, before it calls the runtime; None where any thread may. Raises
     `CudaError`."""
@@ -80,7 +86,29 @@ class Device:
     @property
     def threads(self) -> int | None:
         """That programs run on; None on a GPU."""
+        if self.helpers is not None:
+            return 1 + self.helpers.count
         return max(1, self.workers) if self.in_host_memory else None
+
+    def suited_to(self, module: Any) -> Device:
+        """That for a module of the runtime's: with helpers in place of few workers, where kernels admit them.
+
+        Not where there is no processor for each, since who waits for a helper keeps its own.
+        """
+        if self.with_helpers is None or self.workers > min(MOST_THREADS, available_processors()):
+            return self
+        return self.with_helpers() if Helpers.are_admitted(module) else self
+
+    def open_context(self, holder: object, instance: Any, module: Any) -> Any:
+        """A context of the runtime's in which functions of `module` are called, which `holder` keeps.
+
+        Raises one of `RUNTIME_ERRORS` when it can't run on the device.
+        """
+        self.enter_thread()
+        context = runtime.VmContext(instance, [runtime.create_hal_module(instance, self.hal), module])
+        if self.helpers is not None:
+            self.helpers.attach(holder, context, module, self.import_in_place)
+        return context
 
     def enter_thread(self) -> None:
         """Have the calling thread use it: all that asks the device for something does this before."""
@@ -320,9 +348,24 @@ def _open_host_device(device: str, threads: int, caching: bool, spin: int) -> De
         caller=_caller_scheduling(workers)
         if ProcessChange.SCHEDULING in allowed
         else CallerScheduling.UNCHANGED,
+        with_helpers=partial(_with_helpers, threads, caching) if workers > 1 else None,
         reopen=partial(_reopen_host_device, device, threads, caching, spin),
     )
     return _noted(opened)
+
+
+@cache
+def _open_with_helpers(threads: int, caching: bool) -> Device:
+    """That of the calling thread, with helpers for the others."""
+    alone = _open_host_device("local-sync", 1, caching, spin=0)
+    helpers = Helpers(threads - 1)
+    reopen = partial(_with_helpers, threads, caching)
+    return _noted(replace(alone, uri="local-task", helpers=helpers, reopen=reopen))
+
+
+def _with_helpers(threads: int, caching: bool) -> Device:
+    with _OPENING, _reporting("local-sync"):
+        return _open_with_helpers(threads, caching)
 
 
 def _noted(device: Device) -> Device:
@@ -404,7 +447,7 @@ def _forget_devices() -> None:
         device = opened()
         if device is not None:
             keep_for_good(device)
-    for opening in (_open_host_device, _open_gpu, _open_cuda_gpu):
+    for opening in (_open_host_device, _open_with_helpers, _open_gpu, _open_cuda_gpu):
         opening.cache_clear()
     CALLS.forget()
 

@@ -27,9 +27,7 @@ class ProgramContext:
         self._open(device)
 
     def _open(self, device: Device) -> None:
-        device.enter_thread()
-        hal_module = runtime.create_hal_module(INSTANCE, device.hal)
-        self._context = runtime.VmContext(INSTANCE, [hal_module, self._module])
+        self._context = device.open_context(self, INSTANCE, self._module)
         self._device = device
         self._lock = threading.Lock()
         self._process = os.getpid()

@@ -1,0 +1,126 @@
+"""Threads that help a caller with the workgroups of its kernels, in memory that both look at."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from iree import runtime
+from iree.runtime import version
+from iree.winograd.loading.caller_scheduling import c_library
+from iree.winograd.pipelines.machines.host import WORKER_MEMORY
+from iree.winograd.pipelines.problems.chain import ORDERED_VERSIONS
+from iree.winograd.pipelines.problems.helpers import (
+    HELPER_FUNCTION,
+    HELPERS_FUNCTION,
+    MAILBOX_BYTES,
+    SLEEPING,
+    STOPPED,
+)
+
+_PAGE_BYTES = 4096
+_FUTEX, _WAKE = 202, 129
+"""The system call by which kernels have helpers sleep, on x86-64, and what wakes them."""
+_RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+
+class Helpers:
+    """`count` threads that take workgroups of whatever program of a device is called.
+
+    They run code of one of these, and of another when that one is gone.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._mailbox = _pages(MAILBOX_BYTES)
+        self._memory = [_pages(WORKER_MEMORY) for _ in range(count)]
+        self._code: dict[weakref.ref[object], int] = {}
+        """Of the programs that are there, the addresses of what helpers run."""
+        self._runs: weakref.ref[object] | None = None
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.RLock()
+        _STARTED.add(self)
+
+    @staticmethod
+    def are_admitted(module: Any) -> bool:
+        """Whether kernels of a module of the runtime's share their workgroups."""
+        return version.VERSION.startswith(ORDERED_VERSIONS) and HELPERS_FUNCTION in module.function_names
+
+    def attach(self, holder: object, context: Any, module: Any, view: Any) -> None:
+        """Have kernels of the module share their workgroups, in a `context` that `holder` keeps.
+
+        `view` gives a buffer view on an array's memory. Raises one of `RUNTIME_ERRORS`.
+        """
+        arguments, results = runtime.VmVariantList(1), runtime.VmVariantList(1)
+        arguments.push_ref(view(self._mailbox.view(np.int32)))
+        with self._lock:
+            context.invoke(module.lookup_function(HELPERS_FUNCTION), arguments, results)
+            reference = weakref.ref(holder)
+            self._code[reference] = int(self._field(HELPER_FUNCTION, np.uint64))
+            weakref.finalize(holder, self._detach, reference).atexit = False
+            self._start()
+
+    def stop(self) -> None:
+        """Have the threads end, and wait for that; callers do without them."""
+        with self._lock:
+            self._mailbox[STOPPED] = 1
+            self._mailbox[SLEEPING : SLEEPING + 4] = 0
+            address = ctypes.c_void_p(self._mailbox.ctypes.data + SLEEPING)
+            c_library().syscall(_FUTEX, address, _WAKE, self.count, None)
+            for thread in self._threads:
+                thread.join()
+            self._mailbox[STOPPED] = 0
+            self._threads, self._runs = [], None
+
+    def _detach(self, program: weakref.ref[object]) -> None:
+        """The program's code is about to go."""
+        with self._lock:
+            del self._code[program]
+            if self._runs is program:
+                self.stop()
+                self._start()
+
+    def _start(self) -> None:
+        """Have the threads run code of some program, if they don't run that of one."""
+        if self._threads or not self._code:
+            return
+        self._runs = next(iter(self._code))
+        run = _RUN(self._code[self._runs])
+        for memory in self._memory:
+            places = (self._mailbox.ctypes.data, memory.ctypes.data)
+            # What they run isn't Python: at its end they sleep, or are stopped.
+            thread = threading.Thread(target=run, args=places, name="helper", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _field(self, place: int, dtype: npt.DTypeLike) -> Any:
+        (value,) = self._mailbox[place : place + np.dtype(dtype).itemsize].view(dtype)
+        return value
+
+
+_STARTED: weakref.WeakSet[Helpers] = weakref.WeakSet()
+
+
+def _stop_all() -> None:
+    for helpers in list(_STARTED):
+        helpers.stop()
+
+
+# Code that they run is unmapped when the interpreter frees programs.
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_STARTED.clear)
+
+
+def _pages(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros that begin a page."""
+    memory = np.zeros(size + _PAGE_BYTES, np.uint8)
+    first = -memory.ctypes.data % _PAGE_BYTES
+    return memory[first : first + size]

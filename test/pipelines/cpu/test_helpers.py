@@ -1,0 +1,197 @@
+"""Programs for few threads, whose callers share workgroups with helpers."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import iree.winograd
+import numpy as np
+import numpy.typing as npt
+import pytest
+from agreement import expect_within
+from chained_layers import CHANNELS, SIZE, exact, residual_layers
+from host import HOST
+from iree.winograd.loading.helpers import Helpers
+from iree.winograd.loading.runtime import LoadedProgram
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.problems.helpers import HELPERS_FUNCTION, LAST_JOB, MOST_THREADS
+
+pytestmark = [
+    pytest.mark.xdist_group("helpers"),
+    pytest.mark.skipif(not CpuBackend(HOST).shares_workgroups, reason="helpers are for x86-64 on Linux"),
+]
+
+CALLS = 50
+SLEEP_SECONDS = 0.01
+"""After which helpers sleep, at many times what they look for work."""
+
+
+@pytest.fixture(autouse=True)
+def _with_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test machine may have a single one, on which threads take turns."""
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", lambda: MOST_THREADS)
+
+
+@pytest.fixture(scope="module")
+def program() -> bytes:
+    return iree.winograd.compile(residual_layers(0), target="cpu", threads=2, strict=True)
+
+
+@pytest.fixture(scope="module")
+def other() -> bytes:
+    return iree.winograd.compile(residual_layers(3, None), target="cpu", threads=2, strict=True)
+
+
+@pytest.fixture(scope="module")
+def image() -> npt.NDArray[np.float32]:
+    return np.random.default_rng(1).uniform(-1, 1, (1, SIZE, SIZE, CHANNELS)).astype(np.float32)
+
+
+def helpers_of(program: LoadedProgram) -> Helpers:
+    helpers = program.main.device.helpers
+    assert helpers is not None
+    return helpers
+
+
+def jobs(program: LoadedProgram) -> int:
+    return int(helpers_of(program)._field(LAST_JOB, np.int64))
+
+
+def running() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "helper"]
+
+
+@pytest.mark.parametrize("threads", range(2, MOST_THREADS + 1))
+def test_results_are_those_of_the_caller_alone(
+    program: bytes, image: npt.NDArray[np.float32], threads: int
+) -> None:
+    """Also when helpers sleep, and where they come when a kernel is done."""
+    expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))
+    expect_within(expected, *exact(0, image))
+    loaded = iree.winograd.load(program, threads=threads)
+    assert loaded.main.device.threads == threads
+    before = jobs(loaded)
+    for call in range(CALLS):
+        np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+        time.sleep(SLEEP_SECONDS * (call % 2))
+    assert jobs(loaded) > before
+
+
+def test_all_sizes(other: bytes) -> None:
+    alone = iree.winograd.load(other, device="local-sync")
+    loaded = iree.winograd.load(other, threads=2)
+    for size in ((SIZE, SIZE), (1, 1), (0, 5), (37, 23), (0, 0), (2, 9)):
+        image = np.random.default_rng(1).uniform(-1, 1, (1, *size, CHANNELS)).astype(np.float32)
+        expected = np.asarray(alone(image))
+        for _ in range(CALLS):
+            np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+def test_callers_at_once(program: bytes, other: bytes, image: npt.NDArray[np.float32]) -> None:
+    """One of them has the helpers, others work alone."""
+    loaded = [iree.winograd.load(each, threads=2) for each in (program, other, program)]
+    assert len({id(helpers_of(each)) for each in loaded}) == 1
+    expected = [np.asarray(each(image)) for each in loaded]
+
+    def call(number: int) -> bool:
+        return all(np.array_equal(loaded[number](image), expected[number]) for _ in range(CALLS))
+
+    with ThreadPoolExecutor(len(loaded)) as pool:
+        assert all(pool.map(call, range(len(loaded))))
+
+
+def test_helpers_go_on_when_the_program_whose_code_they_run_is_gone(
+    program: bytes, other: bytes, image: npt.NDArray[np.float32]
+) -> None:
+    gc.collect()
+    first, second = (iree.winograd.load(each, threads=2) for each in (program, other))
+    expected = np.asarray(second(image))
+    helpers, (thread,) = helpers_of(first), running()
+    del first
+    gc.collect()
+    assert not thread.is_alive() and len(running()) == helpers.count
+    for _ in range(CALLS):
+        np.testing.assert_array_equal(np.asarray(second(image)), expected)
+    del second
+    gc.collect()
+    assert running() == []
+    third = iree.winograd.load(other, threads=2)
+    np.testing.assert_array_equal(np.asarray(third(image)), expected)
+    assert len(running()) == helpers.count
+
+
+def test_a_program_has_workers_where_helpers_would_take_its_callers_processor(
+    program: bytes, image: npt.NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))
+    monkeypatch.setattr("iree.winograd.loading.device.available_processors", lambda: 1)
+    loaded = iree.winograd.load(program, threads=2)
+    assert loaded.main.device.helpers is None and loaded.main.device.workers == 2
+    np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+def test_programs_for_many_threads_have_workers(image: npt.NDArray[np.float32]) -> None:
+    many = iree.winograd.compile(residual_layers(0), target="cpu", threads=MOST_THREADS + 1, strict=True)
+    assert HELPERS_FUNCTION.encode() not in many
+    assert iree.winograd.load(many, threads=2).main.device.workers == 2
+
+
+PROCESS = """
+import os, sys, threading
+import numpy as np
+from iree.winograd.loading import device
+device.available_processors = lambda: 2
+from iree.winograd.loading.runtime import load
+program = load(sys.argv[1], threads=2)
+assert program.main.device.helpers is not None
+x = np.ones({shape}, np.float32)
+expected = np.asarray(program(x))
+def check():
+    for _ in range(20):
+        np.testing.assert_array_equal(program(x), expected)
+{case}
+"""
+CASES = {
+    "an end after a call": "check()",
+    "an end while a daemon calls": (
+        "ready = threading.Event()\ndef run():\n  while True:\n    program(x)\n    ready.set()\n"
+        "threading.Thread(target=run, daemon=True).start()\nready.wait()"
+    ),
+    "a fork": (
+        "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
+    ),
+    "a fork while another thread calls": (
+        "stop = threading.Event()\ndef call():\n  while not stop.is_set():\n    program(x)\n"
+        "thread = threading.Thread(target=call)\nthread.start()\nfor _ in range(3):\n"
+        "  child = os.fork()\n  if not child:\n    check()\n    os._exit(0)\n"
+        "  _, status = os.waitpid(child, 0)\n  assert status == 0\nstop.set()\nthread.join()"
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def path(program: bytes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("helpers") / "program.vmfb"
+    path.write_bytes(program)
+    yield path
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_processes(path: Path, tmp_path: Path, case: str) -> None:
+    source = PROCESS.format(shape=(1, SIZE, SIZE, CHANNELS), case=CASES[case])
+    # A child that hangs would keep a pipe open.
+    with (tmp_path / "errors").open("w+") as errors:
+        command = [sys.executable, "-c", source, os.fspath(path)]
+        outcome = subprocess.run(command, stderr=errors, timeout=60, check=False)
+        errors.seek(0)
+        said = errors.read()
+    assert outcome.returncode == 0, said
+    assert "Traceback" not in said
