@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from string import Template
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.problems import helpers
 from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
@@ -24,12 +25,13 @@ _DISPATCH = (
 """What IREE calls a workgroup with: its extents are fields 4 to 6, the addresses of bindings field 10."""
 _WORKGROUP = "!llvm.struct<(i32, i32, i16, i16, i32, ptr, i32, i32)>"
 """The same of one workgroup: its place are the first three fields, memory of its own the sixth."""
-_LOCAL_MEMORY = 16
-"""Bytes before that in it."""
 _FUTEX, _SCHED_YIELD = 202, 24
 """Numbers of system calls."""
 _WAIT, _WAKE = 128, 129
 """What is asked of a futex that no other process has."""
+_MEMORIES = 16
+"""Threads that have memory for a workgroup at a time, a power of two: more than call a program for few, but
+workers of IREE's may be more, and then wait."""
 _RESTLESS_LOOKS = 4096
 """Pauses after which a helper sleeps: 0.1 to 0.2 ms, more than a caller needs to begin the next call."""
 
@@ -42,21 +44,34 @@ _SYSTEM_CALL = (
 _PAUSE = f'llvm.inline_asm has_side_effects "{X86_64.pause}", "~{{memory}},{_CHANGED}" : () -> ()'
 
 
-def shared_kernel(name: str, workgroup: str) -> str:
-    """A module with kernel `name`, which shares calls of the function `workgroup` with helpers, if any."""
-    return _filled(_SHARED_KERNEL, name=name, workgroup=workgroup)
+def shared_kernel(name: str, workgroup: str, memory: int, *, uses_memory: bool) -> str:
+    """A module with kernel `name`, which shares calls of the function `workgroup` with helpers, if any.
+
+    Workgroups of the program have up to so many bytes of `memory`; this one's may have none.
+    """
+    alone = _ALONE_WITH_MEMORY if uses_memory else _ALONE
+    return _filled(_SHARED_KERNEL + alone, memory, name=name, workgroup=workgroup)
 
 
-def mailbox_kernel(name: str) -> str:
+def mailbox_kernel(name: str, memory: int) -> str:
     """A module with the kernel `name` that takes the mailbox, its first binding, and what it tells of."""
-    return _filled(_MAILBOX_KERNEL, name=name)
+    return _filled(_MAILBOX_KERNEL, memory, name=name)
 
 
-def _filled(text: str, **names: str) -> str:
+def _filled(text: str, memory: int, **names: str) -> str:
     places = {name: str(value) for name, value in vars(helpers).items() if name.isupper()}
-    return Template(text).substitute(
+    # The memory of a workgroup begins a line.
+    place = max(1, ceil_div(memory, CACHE_LINE_BYTES)) * CACHE_LINE_BYTES
+    return Template(_GLOBALS + text).substitute(
         names,
         **places,
+        memory=str(place),
+        memories=str(_MEMORIES),
+        last_memory=str(_MEMORIES - 1),
+        all_memory=str(_MEMORIES * place),
+        take_memory=Template(_TAKE_MEMORY).substitute(
+            memory=str(place), last_memory=str(_MEMORIES - 1), pause=_PAUSE
+        ),
         mailbox=_MAILBOX,
         join=_JOIN,
         help=_HELP,
@@ -72,7 +87,6 @@ def _filled(text: str, **names: str) -> str:
         wake=str(_WAKE),
         patient=str(PATIENT_LOOKS),
         restless=str(_RESTLESS_LOOKS),
-        local=str(_LOCAL_MEMORY),
         line=str(CACHE_LINE_BYTES),
     )
 
@@ -80,12 +94,44 @@ def _filled(text: str, **names: str) -> str:
 _GLOBALS = """
 llvm.mlir.global internal @${mailbox}(0 : i64) {addr_space = 0 : i32} : i64
 llvm.mlir.global internal @${join}.address(0 : i64) {addr_space = 0 : i32} : i64
+llvm.mlir.global internal @winograd.is_taken(dense<0> : tensor<${memories}xi32>)
+  {addr_space = 0 : i32, alignment = ${line} : i64} : !llvm.array<${memories} x i32>
+llvm.mlir.global internal @winograd.memories(dense<0> : tensor<${all_memory}xi8>)
+  {addr_space = 0 : i32, alignment = ${line} : i64} : !llvm.array<${all_memory} x i8>
 """
-"""One each of a program: IREE links kernels, and joins what is equal. Null without helpers."""
+"""One each of a program: IREE links kernels, and joins what is equal. The first two are null without helpers.
 
-_SHARED_KERNEL = (
-    _GLOBALS
-    + """
+Workgroups have their memory here. For the calling thread IREE's runtime would ask the C library for zeros,
+for each kernel. What nobody has written to takes none of the machine."""
+
+_TAKE_MEMORY = """
+  %is_taken = llvm.mlir.addressof @winograd.is_taken : !llvm.ptr
+  %memories = llvm.mlir.addressof @winograd.memories : !llvm.ptr
+  %first_memory = llvm.mlir.constant(0 : i64) : i64
+  %is_free = llvm.mlir.constant(0 : i32) : i32
+  %takes = llvm.mlir.constant(1 : i32) : i32
+  %next_memory = llvm.mlir.constant(1 : i64) : i64
+  %last_memory = llvm.mlir.constant(${last_memory} : i64) : i64
+  %memory_bytes = llvm.mlir.constant(${memory} : i64) : i64
+  llvm.br ^try(%first_memory : i64)
+^try(%number_of_memory: i64):
+  %flag = llvm.getelementptr %is_taken[%number_of_memory] : (!llvm.ptr, i64) -> !llvm.ptr, i32
+  %had = llvm.atomicrmw xchg %flag, %takes acq_rel : !llvm.ptr, i32
+  %has = llvm.icmp "eq" %had, %is_free : i32
+  llvm.cond_br %has, ^with_memory, ^try_next
+^try_next:
+  ${pause}
+  %later = llvm.add %number_of_memory, %next_memory : i64
+  %after_it = llvm.and %later, %last_memory : i64
+  llvm.br ^try(%after_it : i64)
+^with_memory:
+  %memory_offset = llvm.mul %number_of_memory, %memory_bytes : i64
+  %memory = llvm.getelementptr %memories[%memory_offset] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  llvm.store %memory, %local : !llvm.ptr, !llvm.ptr
+"""
+"""Takes memory that no other thread has, and puts its address to `local`. Who has it sets `flag` to zero."""
+
+_SHARED_KERNEL = """
 llvm.func @${workgroup}(!llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
 llvm.func @${name}(%environment: !llvm.ptr ${parameter}, %dispatch: !llvm.ptr ${parameter},
                    %state: !llvm.ptr ${parameter}) -> i32 {
@@ -95,20 +141,31 @@ llvm.func @${name}(%environment: !llvm.ptr ${parameter}, %dispatch: !llvm.ptr ${
   %join = llvm.load %place : !llvm.ptr -> !llvm.ptr
   %alone = llvm.icmp "eq" %join, %null : !llvm.ptr
   llvm.cond_br %alone, ^alone, ^joined
-^alone:
-  %0 = llvm.call @${workgroup}(%environment, %dispatch, %state) : ${kernel}
-  llvm.return %0 : i32
 ^joined:
-  %1 = llvm.call %join(%workgroup, %environment, %dispatch, %state)
+  %joined = llvm.call %join(%workgroup, %environment, %dispatch, %state)
     : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> i32
-  llvm.return %1 : i32
+  llvm.return %joined : i32
+^alone:
+"""
+_ALONE = """
+  %error = llvm.call @${workgroup}(%environment, %dispatch, %state) : ${kernel}
+  llvm.return %error : i32
 }
 """
-)
+_ALONE_WITH_MEMORY = """
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %copy = llvm.alloca %one x ${state} {alignment = ${line} : i64} : (i64) -> !llvm.ptr
+  %local = llvm.getelementptr %copy[0, 5] : (!llvm.ptr) -> !llvm.ptr, ${state}
+  %own = llvm.load %state : !llvm.ptr -> ${state}
+  llvm.store %own, %copy : ${state}, !llvm.ptr
+  ${take_memory}
+  %error = llvm.call @${workgroup}(%environment, %dispatch, %copy) : ${kernel}
+  llvm.store %is_free, %flag atomic release <{alignment = 4 : i64}> : i32, !llvm.ptr
+  llvm.return %error : i32
+}
+"""
 
-_MAILBOX_KERNEL = (
-    _GLOBALS
-    + """
+_MAILBOX_KERNEL = """
 llvm.func @${name}(%environment: !llvm.ptr ${parameter}, %dispatch: !llvm.ptr ${parameter},
                    %state: !llvm.ptr ${parameter}) -> i32 {
   %done = llvm.mlir.constant(0 : i32) : i32
@@ -191,6 +248,8 @@ llvm.func internal @${join}(%workgroup: !llvm.ptr, %environment: !llvm.ptr, %dis
   %box = llvm.load %box_place : !llvm.ptr -> !llvm.ptr
   %shared = llvm.getelementptr %box[${SHARED}] : (!llvm.ptr) -> !llvm.ptr, i8
   llvm.store %own, %copy : ${state}, !llvm.ptr
+  %local = llvm.getelementptr %copy[0, 5] : (!llvm.ptr) -> !llvm.ptr, ${state}
+  ${take_memory}
   %is_single = llvm.icmp "eq" %count, %one : i64
   llvm.cond_br %is_single, ^alone, ^claim
 ^claim:
@@ -202,6 +261,7 @@ llvm.func internal @${join}(%workgroup: !llvm.ptr, %environment: !llvm.ptr, %dis
   %errors_alone = llvm.call @winograd.work(
     %own_taken, %workgroup, %environment, %dispatch, %copy, %count, %row, %plane)
     : (!llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr, i64, i64, i64) -> i32
+  llvm.store %is_free, %flag atomic release <{alignment = 4 : i64}> : i32, !llvm.ptr
   llvm.return %errors_alone : i32
 ^share:
   %workgroup_place = llvm.getelementptr %box[${WORKGROUP_FUNCTION}] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -269,6 +329,7 @@ llvm.func internal @${join}(%workgroup: !llvm.ptr, %environment: !llvm.ptr, %dis
   llvm.br ^look(%next_look : i64)
 ^finish:
   llvm.store %none, %shared atomic release <{alignment = 4 : i64}> : i32, !llvm.ptr
+  llvm.store %is_free, %flag atomic release <{alignment = 4 : i64}> : i32, !llvm.ptr
   llvm.return %errors : i32
 }
 
@@ -280,7 +341,7 @@ llvm.func internal @${help}(%box: !llvm.ptr, %memory: !llvm.ptr) -> i32 {
   %yes = llvm.mlir.constant(1 : i32) : i32
   %restless = llvm.mlir.constant(${restless} : i64) : i64
   %copy = llvm.alloca %one x ${state} {alignment = ${line} : i64} : (i64) -> !llvm.ptr
-  %local = llvm.getelementptr %copy[${local}] : (!llvm.ptr) -> !llvm.ptr, i8
+  %local = llvm.getelementptr %copy[0, 5] : (!llvm.ptr) -> !llvm.ptr, ${state}
   %workgroup_place = llvm.getelementptr %box[${WORKGROUP_FUNCTION}] : (!llvm.ptr) -> !llvm.ptr, i8
   %environment_place = llvm.getelementptr %box[${ENVIRONMENT}] : (!llvm.ptr) -> !llvm.ptr, i8
   %dispatch_place = llvm.getelementptr %box[${DISPATCH_STATE}] : (!llvm.ptr) -> !llvm.ptr, i8
@@ -352,4 +413,3 @@ llvm.func internal @${help}(%box: !llvm.ptr, %memory: !llvm.ptr) -> i32 {
   llvm.return %none : i32
 }
 """
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
@@ -13,6 +14,7 @@ from ..cpu.helpers import mailbox_kernel, shared_kernel
 from ..problems.helpers import MAILBOX_KERNEL
 
 _FUNCTION = "llvm.func"
+_MEMORY = "workgroup_local_memory"
 
 
 @register_pass("winograd-share-workgroups")
@@ -31,44 +33,67 @@ class ShareWorkgroups:
           %join = llvm.load @winograd.join.address
           llvm.cond_br %alone, (llvm.call @kernel.workgroup), (llvm.call %join(@kernel.workgroup, ...))
 
-    The pass runs after IREE's `executable-targets` phase, also on kernels of IREE's own, in programs of
-    `winograd-admit-helpers`.
+    Memory of a workgroup's own is the program's then. The pass runs after IREE's `executable-targets` phase,
+    also on kernels of IREE's own, in programs of `winograd-admit-helpers`.
     """
 
     def run(self, module: ir.Operation) -> None:
         kernels = list(_kernels(module))
-        if any(symbol_name(each) == MAILBOX_KERNEL for each in kernels):
-            rewrite_each("kernel", kernels, _share)
+        if any(each.name == MAILBOX_KERNEL for each in kernels):
+            most = max(each.memory for each in kernels)
+            rewrite_each("kernel", kernels, lambda kernel: kernel.share(most))
 
 
-def _kernels(module: ir.Operation) -> Iterator[ir.Operation]:
-    """The functions that IREE calls for workgroups."""
+@dataclass(frozen=True)
+class _Kernel:
+    """A function that IREE calls for workgroups, with what says so."""
+
+    export: ir.Operation
+    operation: ir.Operation
+
+    @property
+    def name(self) -> str:
+        return symbol_name(self.export)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that a workgroup has of its own."""
+        if _MEMORY not in self.export.attributes:
+            return 0
+        return ir.IntegerAttr(self.export.attributes[_MEMORY]).value
+
+    def share(self, most_memory: int) -> None:
+        """Have its caller share workgroups, which have up to so much memory in the program."""
+        function, holder = self.operation, self.operation.parent.operation
+        if self.name == MAILBOX_KERNEL:
+            function.erase()
+            _add(holder, mailbox_kernel(self.name, most_memory))
+            return
+        workgroup = f"{self.name}.workgroup"
+        function.attributes["sym_name"] = ir.StringAttr.get(workgroup)
+        function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+        # Called for one workgroup, and by its address for all.
+        function.attributes["no_inline"] = ir.UnitAttr.get()
+        uses_memory = self.memory > 0
+        if uses_memory:
+            del self.export.attributes[_MEMORY]
+        _add(holder, shared_kernel(self.name, workgroup, most_memory, uses_memory=uses_memory))
+
+
+def _kernels(module: ir.Operation) -> Iterator[_Kernel]:
     for variant in walk(module):
-        if variant.name == "hal.executable.variant":
-            exported = {
-                symbol_name(each) for each in operations_of(variant) if each.name == "hal.executable.export"
-            }
-            for holder in operations_of(variant):
-                if holder.name == "builtin.module":
-                    yield from (
-                        each
-                        for each in operations_of(holder)
-                        if each.name == _FUNCTION and symbol_name(each) in exported
-                    )
-
-
-def _share(kernel: ir.Operation) -> None:
-    name, holder = symbol_name(kernel), kernel.parent.operation
-    if name == MAILBOX_KERNEL:
-        kernel.erase()
-        _add(holder, mailbox_kernel(name))
-        return
-    workgroup = f"{name}.workgroup"
-    kernel.attributes["sym_name"] = ir.StringAttr.get(workgroup)
-    kernel.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
-    # Called for one workgroup, and by its address for all.
-    kernel.attributes["no_inline"] = ir.UnitAttr.get()
-    _add(holder, shared_kernel(name, workgroup))
+        if variant.name != "hal.executable.variant":
+            continue
+        inside = operations_of(variant)
+        exports = {symbol_name(each): each for each in inside if each.name == "hal.executable.export"}
+        for holder in inside:
+            if holder.name == "builtin.module":
+                functions = [each for each in operations_of(holder) if each.name == _FUNCTION]
+                yield from (
+                    _Kernel(exports[symbol_name(each)], each)
+                    for each in functions
+                    if symbol_name(each) in exports
+                )
 
 
 def _add(holder: ir.Operation, text: str) -> None:
