@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from math import inf
 
 from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit, suited_schedules
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -37,7 +40,7 @@ def fastest_by_kernel(
     if not any(by_kind):
         raise ValueError(f"the L2 cache of {target.l2_bytes} bytes holds no tile's inputs or products")
     fastest = [
-        choice.completed(min(candidates, key=seconds), shape, target, machine)
+        _divided(choice.completed(min(candidates, key=seconds), shape, target, machine), shape, threads)
         for choice, candidates in zip(choices, by_kind, strict=True)
         if candidates
     ]
@@ -47,6 +50,16 @@ def fastest_by_kernel(
     if len(fitting) == 1:
         return tuple(fitting)
     return tuple(sorted(fitting, key=lambda each: (_rounds(each, shape), seconds(each))))
+
+
+def _divided(schedule: CpuSchedule, shape: ConvolutionShape, threads: int) -> CpuSchedule:
+    """The same with a block for each thread, in whatever size comes."""
+    if threads == 1 or not shape.unknown_sizes:
+        return schedule
+    # Other kernels have blocks of few rows.
+    if isinstance(schedule, (DirectSchedule, WinogradSchedule)):
+        return replace(schedule, least_blocks=threads)
+    return schedule
 
 
 @cache

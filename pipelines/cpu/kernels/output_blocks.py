@@ -41,11 +41,24 @@ class OutputBlocks:
 
     @property
     def of_rows(self) -> Index:
-        return ceildiv(self.sized.output_rows, self.schedule.row_block)
+        return ceildiv(self.sized.output_rows, self.rows)
+
+    @property
+    def rows(self) -> Index:
+        """Those of a block, but for the last one: fewer where blocks would be fewer than there are to be."""
+        of_image, block = self.sized.output_rows, Index(self.schedule.row_block)
+        if of_image.known is not None or self.schedule.least_blocks is None:
+            return block
+        return ceildiv(of_image, self.schedule.least_blocks).maximum(1).minimum(block)
 
     @property
     def of_pixels(self) -> Index:
-        return ceildiv(self.sized.output_size[-1], self.schedule.pixel_block)
+        """Blocks of a row, of images of a single one at least as many as there are to be."""
+        of_row, least = self.sized.output_size[-1], self.schedule.least_blocks
+        blocks = ceildiv(of_row, self.schedule.pixel_block)
+        if of_row.known is not None or least is None or self.sized.output_rows.known != 1:
+            return blocks
+        return ceildiv(of_row, self.schedule.register_pixels).minimum(least).maximum(blocks)
 
     @property
     def row_pixels(self) -> Index:
@@ -68,15 +81,15 @@ class OutputBlocks:
         registers, of_row = self.schedule.register_pixels, self.sized.output_size[-1]
         of_rows = outputs.rows * ceildiv(of_row, registers)
         are_fewer = (of_rows * 3).at_least(ceildiv(outputs.rows * of_row, registers) * 4)
-        is_whole = Index(self.schedule.pixel_block).at_least(of_row)
+        is_whole = self.of_pixels.equals(1)
         return of_row.less_than(registers) | (is_whole & are_fewer)
 
     def outputs(self, number: Index) -> OutputBlock:
         """The outputs of a workgroup."""
         schedule = self.schedule
         image = Index(0) if self.sized.shape.batch == 1 else number // (self.of_rows * self.of_pixels)
-        first_row = number // self.of_pixels % self.of_rows * schedule.row_block
-        rows, of_image = Index(schedule.row_block), self.sized.output_rows
+        rows, of_image = self.rows, self.sized.output_rows
+        first_row = number // self.of_pixels % self.of_rows * rows
         if of_image.known is None or of_image.known % schedule.row_block:
             rows = (of_image - first_row).minimum(rows)
         # The last block of pixels overlaps its neighbour rather than be cut short.

@@ -96,7 +96,7 @@ class WinogradKernel:
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Blocks of tiles of all images, and parts of the output channels."""
-        return ceildiv(self._tiles(sizes), self.schedule.tile_block), Index(self._channel_parts)
+        return ceildiv(self._tiles(sizes), self._block(sizes)), Index(self._channel_parts)
 
     def touched_pixels(self, number: int) -> TouchedPixels:
         """Those of the workgroups of an x coordinate, whole rows of them."""
@@ -147,10 +147,10 @@ class WinogradKernel:
         `output` is N x OH... x K. Images may be channels first, as the shape says.
         """
         schedule = self.schedule
-        first_tile = work.workgroup[0] * schedule.tile_block
+        first_tile = work.workgroup[0] * self._block(work.sizes)
         sized = SizedShape.of(self.shape, work.sizes)
         tiles = self._tile_block(first_tile, self._block_tiles(first_tile, work.sizes), work.sizes)
-        ahead = schedule.tile_block * (schedule.image_prefetch or 0)
+        ahead = self._block(work.sizes) * (schedule.image_prefetch or 0)
         following = self._tile_block(first_tile + ahead, schedule.tile_block, work.sizes)
         if schedule.input_block is None:
             transformed = scratch(self.transformed_shape, source.computed, "transformed_tiles")
@@ -297,10 +297,20 @@ class WinogradKernel:
         Of a known size blocks are as large as suits their number. Of another the last block may be the only
         one, and have few.
         """
-        block = self.schedule.tile_block
         if not self.shape.unknown_sizes:
+            return self.schedule.tile_block
+        return (self._tiles(sizes) - first).minimum(self._block(sizes))
+
+    def _block(self, sizes: Sizes) -> Index:
+        """The tiles from one block to the next: fewer where there would be fewer than there are to be.
+
+        Half a register block takes no less to multiply than a whole one, and less to transform.
+        """
+        block, least = Index(self.schedule.tile_block), self.schedule.least_blocks
+        if not self.shape.unknown_sizes or least is None:
             return block
-        return (self._tiles(sizes) - first).minimum(block)
+        few = ceil_div(self.schedule.register_tiles, 2)
+        return ceildiv(self._tiles(sizes), least).maximum(few).minimum(block)
 
     def _rest(self, tiles: TileBlock, first: Index) -> Index:
         """The tiles of a block from one on, which it may lack."""

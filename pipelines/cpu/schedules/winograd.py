@@ -27,6 +27,7 @@ class WinogradSchedule(Schedule):
     ninth to a quarter of the memory, and of the time to read them.
     With `image_prefetch` a workgroup fetches what is far away while it multiplies: its outputs, what the
     epilogue reads there, and the tiles that lie so many blocks ahead. That is for channels-last images.
+    Where how many tiles there are is known only in a call, these are `least_blocks` at least.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -44,6 +45,7 @@ class WinogradSchedule(Schedule):
     input_block: int | None = None
     filter_block: int | None = None
     image_prefetch: int | None = None
+    least_blocks: int | None = None
 
     @cached_property
     def product(self) -> RegisterBlock:
