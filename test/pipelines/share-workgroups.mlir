@@ -30,8 +30,29 @@ hal.executable private @kernel {
       // CHECK: %[[place:.*]] = llvm.mlir.addressof @winograd.join.address
       // CHECK: %[[workgroup:.*]] = llvm.mlir.addressof @kernel.workgroup
       // CHECK: %[[join:.*]] = llvm.load %[[place]]
-      // CHECK: llvm.call @kernel.workgroup(
       // CHECK: llvm.call %[[join]](%[[workgroup]],
+      // CHECK: llvm.call @kernel.workgroup(
+    }
+  }
+}
+// What a workgroup has of its own is the program's, not the runtime's.
+// CHECK-LABEL: hal.executable private @with_memory
+hal.executable private @with_memory {
+  hal.executable.variant public @embedded target(#target) {
+    // CHECK: hal.executable.export public @with_memory
+    // CHECK-NOT: workgroup_local_memory
+    hal.executable.export public @with_memory ordinal(0) layout(#layout) count(%device: !hal.device) -> (index, index, index) {
+      %one = arith.constant 1 : index
+      hal.return %one, %one, %one : index, index, index
+    } <workgroup_local_memory = 4000>
+    builtin.module {
+      // CHECK: llvm.mlir.global internal @winograd.memories(dense<0> : tensor<64512xi8>)
+      // CHECK: llvm.atomicrmw xchg
+      // CHECK: llvm.call @with_memory.workgroup(
+      llvm.func @with_memory(%environment: !llvm.ptr, %dispatch: !llvm.ptr, %state: !llvm.ptr) -> i32 {
+        %0 = llvm.mlir.constant(0 : i32) : i32
+        llvm.return %0 : i32
+      }
     }
   }
 }
