@@ -65,7 +65,7 @@ class LoadedPart:
                 views.append(fixed.view)
                 taken.append(fixed.memory)
             self._wait_for_torch()
-            release_processors(function.device.workers)
+            release_processors(function.device.threads)
             outputs = function.invoke(views)
         except RUNTIME_ERRORS as error:
             raise CallError(f"a part of the model failed: {error}") from error

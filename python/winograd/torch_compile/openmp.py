@@ -14,14 +14,15 @@ _SOFT_PAUSE = 1
 """`omp_pause_soft`: what the threads know of OpenMP's settings stays."""
 
 
-def release_processors(workers: int) -> None:
-    """Have torch's threads that wait for work end, if `workers` and they are more than there are processors.
+def release_processors(threads: int | None) -> None:
+    """Have torch's threads that wait for work end, if they and `threads` of a program are too many.
 
-    They wait by spinning, for up to some milliseconds, and a program's workers would share processors with
-    them. torch starts others when it next needs them, in tens of microseconds each.
+    They wait by spinning, for up to some milliseconds, and workers, or helpers, would share processors with
+    them. torch starts others when it next needs them, in tens of microseconds each. A single thread of a
+    program is the caller.
     """
     waiting = torch.get_num_threads() - 1
-    if workers and waiting and workers + waiting > available_processors():
+    if threads is not None and threads > 1 and waiting and threads + waiting > available_processors():
         _pause()(_SOFT_PAUSE)
 
 

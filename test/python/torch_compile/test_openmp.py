@@ -48,7 +48,7 @@ def test_threads_end_that_would_share_processors_with_workers() -> None:
 
 
 @pytest.mark.usefixtures("waiting_threads")
-def test_threads_stay_where_a_program_has_no_workers() -> None:
+def test_threads_stay_where_a_program_is_for_its_caller_alone() -> None:
     count = len(list(Path("/proc/self/task").iterdir()))
-    release_processors(0)
+    release_processors(1)
     assert _has_threads(count)
