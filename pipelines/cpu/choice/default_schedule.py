@@ -58,7 +58,7 @@ def _divided(schedule: CpuSchedule, shape: ConvolutionShape, threads: int) -> Cp
         return schedule
     # Other kernels have blocks of few rows.
     if isinstance(schedule, (DirectSchedule, WinogradSchedule)):
-        return replace(schedule, least_blocks=threads)
+        return replace(schedule, block_multiple=threads)
     return schedule
 
 

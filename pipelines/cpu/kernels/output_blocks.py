@@ -10,6 +10,15 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
+def even_block(count: Index, most: int, block_multiple: int) -> Index:
+    """How many of `count` a block has, at most so many, where blocks are a multiple of `block_multiple`.
+
+    There are fewer blocks only where they would be empty.
+    """
+    blocks = ceildiv(ceildiv(count, most), block_multiple) * block_multiple
+    return ceildiv(count, blocks.maximum(1)).maximum(1)
+
+
 @dataclass(frozen=True)
 class OutputBlock:
     """The outputs of a workgroup: `rows` rows of image `number`, from pixel `first_pixel` on."""
@@ -45,20 +54,20 @@ class OutputBlocks:
 
     @property
     def rows(self) -> Index:
-        """Those of a block, but for the last one: fewer where blocks would be fewer than there are to be."""
-        of_image, block = self.sized.output_rows, Index(self.schedule.row_block)
-        if of_image.known is not None or self.schedule.least_blocks is None:
-            return block
-        return ceildiv(of_image, self.schedule.least_blocks).maximum(1).minimum(block)
+        """Those of a block, but for the last one: of images of any size as `even_block` has them."""
+        of_image, block, least = self.sized.output_rows, self.schedule.row_block, self.schedule.block_multiple
+        if of_image.known is not None or least is None:
+            return Index(block)
+        return even_block(of_image, block, least)
 
     @property
     def of_pixels(self) -> Index:
         """Blocks of a row, of images of a single one at least as many as there are to be."""
-        of_row, least = self.sized.output_size[-1], self.schedule.least_blocks
+        of_row, least = self.sized.output_size[-1], self.schedule.block_multiple
         blocks = ceildiv(of_row, self.schedule.pixel_block)
         if of_row.known is not None or least is None or self.sized.output_rows.known != 1:
             return blocks
-        return ceildiv(of_row, self.schedule.register_pixels).minimum(least).maximum(blocks)
+        return ceildiv(of_row, self.schedule.register_pixels).minimum(ceildiv(blocks, least) * least)
 
     @property
     def row_pixels(self) -> Index:

@@ -30,6 +30,7 @@ from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .gemm import Fetched, emit_products
+from .output_blocks import even_block
 from .packed_taps import packed_taps_layout, packed_taps_shape
 from .reduction_runs import ReductionRuns, reduction_runs
 
@@ -302,15 +303,14 @@ class WinogradKernel:
         return (self._tiles(sizes) - first).minimum(self._block(sizes))
 
     def _block(self, sizes: Sizes) -> Index:
-        """The tiles from one block to the next: fewer where there would be fewer than there are to be.
+        """The tiles from one block to the next, of images of any size as `even_block` has them.
 
-        Half a register block takes no less to multiply than a whole one, and less to transform.
+        Part of a register block takes as long to multiply as a whole one, and less to transform.
         """
-        block, least = Index(self.schedule.tile_block), self.schedule.least_blocks
+        block, least = self.schedule.tile_block, self.schedule.block_multiple
         if not self.shape.unknown_sizes or least is None:
-            return block
-        few = ceil_div(self.schedule.register_tiles, 2)
-        return ceildiv(self._tiles(sizes), least).maximum(few).minimum(block)
+            return Index(block)
+        return even_block(self._tiles(sizes), block, least)
 
     def _rest(self, tiles: TileBlock, first: Index) -> Index:
         """The tiles of a block from one on, which it may lack."""

@@ -40,8 +40,8 @@ class DirectSchedule(RunningSumSchedule):
     has all output channels of a convolution without groups, a part of the last vector may be left out. With
     `image_prefetch` a workgroup fetches what is far away while it multiplies, a line for each channel: its
     outputs, what the epilogue reads there, and pixels that lie so many register blocks ahead. Filters are
-    stored in the half precision of `filter_type`, where that has all of them, and widened by loads. Where how
-    many outputs there are is known only in a call, these are `least_blocks` at least.
+    stored in the half precision of `filter_type`, where that has all of them, and widened by loads. Of
+    images of any size there are blocks in a multiple of `block_multiple`, smaller ones where need be.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -57,7 +57,7 @@ class DirectSchedule(RunningSumSchedule):
     channel_splits: int = 1
     image_prefetch: int | None = None
     filter_type: str | None = None
-    least_blocks: int | None = None
+    block_multiple: int | None = None
 
     @property
     def stored_filter_type(self) -> str | None:

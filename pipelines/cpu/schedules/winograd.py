@@ -27,7 +27,7 @@ class WinogradSchedule(Schedule):
     ninth to a quarter of the memory, and of the time to read them.
     With `image_prefetch` a workgroup fetches what is far away while it multiplies: its outputs, what the
     epilogue reads there, and the tiles that lie so many blocks ahead. That is for channels-last images.
-    Where how many tiles there are is known only in a call, these are `least_blocks` at least.
+    Of images of any size there are tile blocks in a multiple of `block_multiple`, smaller ones where need be.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -45,7 +45,7 @@ class WinogradSchedule(Schedule):
     input_block: int | None = None
     filter_block: int | None = None
     image_prefetch: int | None = None
-    least_blocks: int | None = None
+    block_multiple: int | None = None
 
     @cached_property
     def product(self) -> RegisterBlock:
