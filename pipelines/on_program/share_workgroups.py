@@ -60,7 +60,8 @@ class _Kernel:
         """Bytes that a workgroup has of its own."""
         if _MEMORY not in self.export.attributes:
             return 0
-        return ir.IntegerAttr(self.export.attributes[_MEMORY]).value
+        memory: int = ir.IntegerAttr(self.export.attributes[_MEMORY]).value
+        return memory
 
     def share(self, most_memory: int) -> None:
         """Have its caller share workgroups, which have up to so much memory in the program."""
