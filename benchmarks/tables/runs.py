@@ -138,10 +138,8 @@ RUNS: Mapping[str, Run] = {
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_layers --type bf16 --jobs 15"),
     "gpu-half-layers.json": Run("2026-11-28", H200, "gpu_layers --type f16 --jobs 15"),
-    "gpu-layer-counters-f16-h200.json": Run(
-        "2026-11-30",
-        H200_BESIDE_WORK,
-        "gpu_layer_counters` at `c1ee0f40",
+    "gpu-layer-counters-h200.json": Run(
+        "2026-11-30", H200_BESIDE_WORK, "gpu_layer_counters rows.json --jobs 5` at `bb7ae415"
     ),
     "gpu-layer-limits-one-image-f32-h200.json": Run(
         "2026-11-30",
