@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Literal, cast
 
 from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, failure_text
@@ -48,7 +50,21 @@ def _compile_by_inductor(graph: GraphModule, inputs: Sequence[Any]) -> Function:
     # Inductor takes as long to load as all else; a model that is one part doesn't need it.
     from torch._inductor.compile_fx import compile_fx
 
+    _begin_anew_in_forks()
     return cast(Function, compile_fx(_without_primitive_views(graph), list(inputs)))
+
+
+@cache
+def _begin_anew_in_forks() -> None:
+    """Have children of this process that compile start threads of their own for it.
+
+    Torch keeps the pool of its parent's for a child, which hasn't these threads and waits for them for ever.
+    """
+    from torch._inductor.async_compile import AsyncCompile
+
+    forget = getattr(AsyncCompile.pool, "cache_clear", None)
+    if forget is not None and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=forget)
 
 
 def _without_primitive_views(graph: GraphModule) -> GraphModule:

@@ -1,6 +1,10 @@
 """What isn't compiled by the backend `winograd`: it is named, and computed all the same."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import iree.winograd as winograd
@@ -96,3 +100,24 @@ def test_inductor_is_given_operators_that_it_knows() -> None:
         warnings.simplefilter("error", FallbackWarning)
         function = compile_elsewhere(graph, [torch.ones(2, 1, 3)], "inductor")
     assert torch.equal(function(torch.ones(2, 1, 3)), torch.full((2, 3), 2.0))
+
+
+FORKING = """
+import os, torch
+
+compiled = torch.compile(lambda x, factor: torch.sin(x) * factor, backend="winograd", dynamic=False)
+x = torch.randn(4, 8)
+compiled(x, 2.0)
+child = os.fork()
+if child:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+x = torch.randn(5, 8)
+os._exit(int(not torch.allclose(compiled(x, 2.0), torch.sin(x) * 2.0)))
+"""
+
+
+@pytest.mark.wide
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_inductor_compiles_in_a_fork_of_a_process_in_which_it_has(tmp_path: Path) -> None:
+    environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKING], env=environment, timeout=240, check=True)
