@@ -8,6 +8,7 @@ from math import inf
 
 from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit, suited_schedules
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -56,8 +57,7 @@ def _divided(schedule: CpuSchedule, shape: ConvolutionShape, threads: int) -> Cp
     """The same with a block for each thread, in whatever size comes."""
     if threads == 1 or not shape.unknown_sizes:
         return schedule
-    # Other kernels have blocks of few rows.
-    if isinstance(schedule, (DirectSchedule, WinogradSchedule)):
+    if isinstance(schedule, (DepthwiseSchedule, DirectSchedule, WinogradSchedule)):
         return replace(schedule, block_multiple=threads)
     return schedule
 

@@ -28,7 +28,7 @@ from iree.winograd.pipelines.problems.cache_line import L1_WAY_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .depthwise_products import DepthwiseProducts, TapRow
-from .output_blocks import OutputBlock
+from .output_blocks import OutputBlock, even_block
 from .pixel_blocks import PixelBlock, PixelBlocks
 from .store import RegisterBlockStore
 
@@ -204,11 +204,7 @@ class DepthwiseKernel:
 
     def _sized_outputs(self, number: Index, sized: SizedShape) -> OutputBlock:
         """The outputs of a workgroup; the last ones of an image overlap their neighbours."""
-        row_blocks, of_image = self._row_blocks(sized), sized.output_rows
-        rows = of_image.minimum(self.schedule.row_block)
-        if of_image.known is None:
-            # Evenly: of 24 rows in blocks of 16 the second would compute 8 again.
-            rows = ceildiv(of_image, row_blocks)
+        row_blocks, of_image, rows = self._row_blocks(sized), sized.output_rows, self._rows(sized)
         first_row = number % row_blocks * rows
         last = of_image - rows
         image = number // row_blocks
@@ -346,4 +342,17 @@ class DepthwiseKernel:
         return min(self.schedule.channel_splits, self._passes.count)
 
     def _row_blocks(self, sized: SizedShape) -> Index:
-        return ceildiv(sized.output_rows, self.schedule.row_block)
+        multiple = self.schedule.block_multiple
+        if sized.output_rows.known is not None or multiple is None:
+            return ceildiv(sized.output_rows, self.schedule.row_block)
+        return ceildiv(sized.output_rows, self._rows(sized))
+
+    def _rows(self, sized: SizedShape) -> Index:
+        """Those of a block."""
+        of_image, block, multiple = sized.output_rows, self.schedule.row_block, self.schedule.block_multiple
+        if of_image.known is not None:
+            return of_image.minimum(block)
+        # Evenly: of 24 rows in blocks of 16 the second would compute 8 again.
+        if multiple is None:
+            return ceildiv(of_image, ceildiv(of_image, block))
+        return even_block(of_image, block, multiple)

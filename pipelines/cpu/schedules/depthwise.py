@@ -28,7 +28,7 @@ class DepthwiseSchedule(RunningSumSchedule):
     computed for `vectors_per_pass` vectors of channels before the next ones, so that rows of the input are
     still in the L1 cache when the next row of outputs reads them. `channel_splits` workgroups share a block
     of rows, each computing its part of the channels. What `copied_rows` rows of outputs read of one vector of
-    channels is copied first, or, where that is None, read in place.
+    channels is copied first, or, where that is None, read in place. Of `block_multiple` see `DirectSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -41,6 +41,7 @@ class DepthwiseSchedule(RunningSumSchedule):
     vectors_per_pass: int
     channel_splits: int = 1
     copied_rows: int | None = None
+    block_multiple: int | None = None
 
     @property
     def channel_block(self) -> int:

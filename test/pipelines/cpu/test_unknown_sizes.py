@@ -93,7 +93,9 @@ def test_a_batch_may_be_unknown_beside_and_threads_several(program: Program) -> 
     replace(program, dynamic_batch=True).check_sizes(sizes, batches=(1, 2, 5), threads=2)
 
 
-@pytest.mark.parametrize("program", [TILED, DIRECT.channels_first, *wide([POINTWISE, STEM])], ids=str)
+@pytest.mark.parametrize(
+    "program", [TILED, DIRECT.channels_first, DEPTHWISE, *wide([POINTWISE, STEM])], ids=str
+)
 def test_images_of_all_sizes_are_divided_among_threads(program: Program) -> None:
     """Into blocks smaller than a single thread has: of register blocks, rows, and pixels of a row."""
     program.check_sizes([(1, 1), (2, 17), (5, 8), (13, 13), (28, 28), (40, 53)], threads=3)
