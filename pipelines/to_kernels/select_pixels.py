@@ -80,7 +80,7 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
         return resized.operations
     concatenation, moves = _concatenation(result), _transposition(result)
     if concatenation is not None:
-        _select_in_place(selection, concatenation, lowering)
+        _select_in_place(selection, concatenation, backend, lowering)
         return resized.operations
     if moves:
         moved = replace(selection, makes_first=True)
@@ -122,19 +122,32 @@ def _transposition(result: ir.Value) -> list[ir.Operation]:
     return users if is_transposition(users[0], to_channels_first(result.type.rank)) else []
 
 
-def _select_in_place(selection: PixelSelection, concatenation: ir.Operation, lowering: Lowering) -> None:
-    """Have a kernel write to its part of a concatenation, and other parts inserted beside."""
+def _select_in_place(
+    selection: PixelSelection, concatenation: ir.Operation, backend: Backend, lowering: Lowering
+) -> None:
+    """Have a kernel write to its part of a concatenation, and other parts inserted beside.
+
+    Kernels of CPUs make what they write to. Those of GPUs write to what others are in already, which
+    `winograd-insert-first` may have inserted as soon as they are computed.
+    """
     result_type = ir.RankedTensorType(concatenation.results[0].type)
     parts = list(concatenation.operands)
     channels = [ir.RankedTensorType(each.type).shape[-1] for each in parts]
     firsts = [sum(channels[:number]) for number in range(len(parts))]
     own = parts.index(selection.like)
-    with concatenation.location, ir.InsertionPoint(concatenation):
-        sizes = [*shape_of(selection.like)[:-1], result_type.shape[-1]]
-        empty = tensor.empty(sizes, result_type.element_type)
-        whole = lowering.compute(replace(selection, destination=ChannelSlice(empty, firsts[own])))
+
+    def with_others(whole: ir.Value) -> ir.Value:
         for number, part in enumerate(parts):
             if number != own:
                 whole = insert_channels(part, ChannelSlice(whole, firsts[number]))
+        return whole
+
+    def with_own(whole: ir.Value) -> ir.Value:
+        return lowering.compute(replace(selection, destination=ChannelSlice(whole, firsts[own])))
+
+    with concatenation.location, ir.InsertionPoint(concatenation):
+        sizes = [*shape_of(selection.like)[:-1], result_type.shape[-1]]
+        empty = tensor.empty(sizes, result_type.element_type)
+        whole = with_others(with_own(empty)) if backend.uses_host_memory else with_own(with_others(empty))
     concatenation.results[0].replace_all_uses_with(whole)
     concatenation.erase()

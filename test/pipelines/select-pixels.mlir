@@ -309,3 +309,29 @@ func.func @resized(%x: tensor<1x?x?x8xf32>, %rows: tensor<?xi64>, %columns: tens
   } -> tensor<1x?x?x8xf32>
   return %r : tensor<1x?x?x8xf32>
 }
+
+// Other channels are there when the kernel writes to its own: those that are computed early are inserted early.
+// CHECK-LABEL: func.func @concatenated
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x8xf32>, %[[ROWS:.*]]: tensor<?xi64>, %[[Y:.*]]: tensor<1x?x8x16xf32>
+// CHECK: %[[C:.*]] = tensor.insert_slice %[[Y]] into %{{.*}}[0, 0, 0, 0] [1, %{{.*}}, 8, 16] [1, 1, 1, 1]
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_selectedxallx8{{.*}}, %[[C]], {{.*}} -> %[[C]]{{.*}}
+// CHECK: tensor.pad %[[R]]
+func.func @concatenated(%x: tensor<1x?x8x8xf32>, %rows: tensor<?xi64>, %y: tensor<1x?x8x16xf32>, %h: index) -> tensor<1x?x10x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty(%h) : tensor<1x?x8x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %x[%c0, %i, %j, %c] : tensor<1x?x8x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x8x8xf32>
+  %a = tensor.concat dim(3) %y, %r : (tensor<1x?x8x16xf32>, tensor<1x?x8x8xf32>) -> tensor<1x?x8x24xf32>
+  %p = tensor.pad %a low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%n: index, %i: index, %j: index, %c: index):
+    tensor.yield %zero : f32
+  } : tensor<1x?x8x24xf32> to tensor<1x?x10x24xf32>
+  return %p : tensor<1x?x10x24xf32>
+}

@@ -76,16 +76,21 @@ class Uneven(nn.Module):
 
 
 class Enlarged(nn.Module):
-    """A level of a neck: an image is enlarged by its nearest pixels, and concatenated with a larger one."""
+    """A level of a neck: an image is enlarged by its nearest pixels, and concatenated with a larger one.
 
-    def __init__(self) -> None:
+    Of the larger one it is made by a layer, or its maxima are read before.
+    """
+
+    def __init__(self, pools: bool) -> None:
         super().__init__()
-        self.large, self.small = nn.Conv2d(4, 8, 3, padding=1), nn.Conv2d(8, 12, 1)
+        self.large = nn.Conv2d(4, 8, 3, padding=1)
+        layers = (nn.MaxPool2d(2), nn.Conv2d(8, 12, 1)) if pools else (nn.Conv2d(8, 12, 3, 2, 1),)
+        self.small = nn.Sequential(*layers)
         self.last = nn.Conv2d(8 + 12, 8, 1)
 
     def forward(self, image: torch.Tensor) -> torch.Tensor:
         large = torch.relu(self.large(image))
-        small = torch.relu(self.small(torch.max_pool2d(large, 2)))
+        small = torch.relu(self.small(large))
         return self.last(torch.cat([nn.functional.interpolate(small, scale_factor=2.0), large], 1))
 
 
@@ -227,8 +232,8 @@ def copies(model: nn.Module, *inputs: torch.Tensor) -> int:
     return copies_of(iree.winograd.import_torch(model, *inputs))
 
 
-def copies_of(imported: iree.winograd.ImportedModel) -> int:
-    """The same of what was imported."""
+def copies_of(imported: iree.winograd.ImportedModel, copying: str = "slow_memcpy workgroups") -> int:
+    """The same of what was imported, or how many dispatches are named so."""
     errors: list[object] = []
     session = open_session(target_flags("vulkan"), WinogradOptions(strict=True))
     with Compilation(
@@ -236,7 +241,7 @@ def copies_of(imported: iree.winograd.ImportedModel) -> int:
     ) as c:
         invocation = c.compile(open_source(c, imported))
         assert invocation is not None, errors
-        return str(invocation.export_module()).count("slow_memcpy workgroups")
+        return str(invocation.export_module()).count(copying)
 
 
 @pytest.mark.parametrize("growths", wide([(12, 10, 8)]))
@@ -260,8 +265,9 @@ def test_parts_of_all_kinds_are_where_they_belong(
     [
         (Decoder(), 2),
         (Kept(), 1),
+        (Enlarged(False), 2),
         *wide_combinations(
-            [(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(), 2), (Uneven(), 2)]
+            [(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(True), 2), (Uneven(), 2)]
         ),
     ],
 )
@@ -274,6 +280,12 @@ def test_parts_of_any_size_are_where_they_belong(
     sizes = [(5, 6), (1, 9), (11, 1), (7, 5), (17, 23)]
     calls = [[torch.randn(1, 4, *(multiple * each for each in size))] for size in sizes]
     expect_right_of(any_size(model, multiple), model, calls, gpu_target, gpu_device)
+
+
+def test_what_is_enlarged_is_written_beside_what_a_layer_read_before() -> None:
+    """Of any size, too, that is computed where it is concatenated: no kernel copies it there."""
+    imported = any_size(Enlarged(False).eval(), 2)
+    assert copies_of(imported, "flow.dispatch @winograd_all") == copies_of(imported) == 0
 
 
 def test_vectors_of_one_product_are_added_where_they_are(
