@@ -12,9 +12,9 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, operations_of
 
 from ..backends.module_backend import supported_backend
-from ..problems.chain import ORDERED_VERSIONS
 from ..problems.executable_target import executable_targets
 from ..problems.helpers import HELPERS_FUNCTION, MAILBOX_BYTES, MAILBOX_KERNEL, MOST_THREADS
+from ..problems.reflection import ORDERED_VERSIONS
 from ..selection.options import WinogradOptions
 
 _FORMAT = "embedded-elf"

@@ -31,7 +31,6 @@ from ..emission.dispatch_operations import UNTIED, dispatch_kernel, operands_of_
 from ..emission.grid import export_of, extent_of
 from ..emission.sized_shape import product
 from ..problems.chain import (
-    ORDERED_VERSIONS,
     PRODUCTS_ATTRIBUTE_NAME,
     WHOLE,
     Spans,
@@ -39,7 +38,7 @@ from ..problems.chain import (
     kernel_elements,
     spans_of,
 )
-from ..problems.reflection import ORDER_KEY
+from ..problems.reflection import ORDER_KEY, ORDERED_VERSIONS
 from ..selection.options import WinogradOptions
 
 MOST_PRODUCTS = 64_000_000

@@ -33,10 +33,6 @@ OVERWRITABLE_ATTRIBUTE_NAME = "winograd.overwritable"
 """Of a `stream.executable`: the numbers of the operands that it reads only where it then writes a result of
 the same type, each element once."""
 
-ORDERED_VERSIONS = "3.13."
-"""How versions of IREE begin whose runtime has workers take the workgroups of kernels in the order of these.
-With another order those that wait might keep the workers from those that are waited for, for ever."""
-
 CACHE_LINE_COUNTS = CACHE_LINE_BYTES // 4
 """Counts, integers of 32 bits, that a cache line holds."""
 

@@ -27,6 +27,10 @@ ORDER_KEY = "winograd.order"
 """How versions of IREE begin whose runtime keeps the order by which kernels wait for each other; nothing
 where they don't."""
 
+ORDERED_VERSIONS = "3.13."
+"""How versions of IREE begin whose runtime has workers take the workgroups of kernels in the order of these.
+With another order those that wait might keep the workers from those that are waited for, for ever."""
+
 LAYERS_KEY = "winograd.layers"
 """For each kernel, the names of the layers that it computes, in the order of a call: an object in JSON. A
 name is empty where the model has none."""

@@ -15,7 +15,6 @@ from iree import runtime
 from iree.runtime import version
 from iree.winograd.loading.caller_scheduling import c_library
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY
-from iree.winograd.pipelines.problems.chain import ORDERED_VERSIONS
 from iree.winograd.pipelines.problems.helpers import (
     HELPER_FUNCTION,
     HELPERS_FUNCTION,
@@ -23,6 +22,7 @@ from iree.winograd.pipelines.problems.helpers import (
     SLEEPING,
     STOPPED,
 )
+from iree.winograd.pipelines.problems.reflection import ORDERED_VERSIONS
 
 _PAGE_BYTES = 4096
 _FUTEX, _WAKE = 202, 129
