@@ -254,7 +254,7 @@ def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
                 shutil.copyfile(memory, path)
         except OSError as error:
             message = f"cannot write output file '{os.fspath(output)}': {error.strerror}"
-            raise CompilationError(message) from None
+            raise CompilationError(message) from error
 
 
 def open_source(

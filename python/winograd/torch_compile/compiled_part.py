@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from iree.winograd.errors import LoadError, TuningError
+from iree.winograd.errors import CompilationError, LoadError, TuningError
 from iree.winograd.keeping.program_cache import Entry, ProgramCache, default_folder
 from iree.winograd.loading.device import Device, open_device
 from iree.winograd.loading.runtime import LoadedProgram, load_on
@@ -142,8 +142,7 @@ class PartCompiler:
             entry = cache.entry(self._key(program))
             result = self._load_kept(entry)
             if result is None:
-                self._compile(lower_program(program) if model is None else model, entry)
-                result = self._load(entry)
+                result = self._compiled(lower_program(program) if model is None else model, entry)
             entry.touch()
             # What is loaded stays, even if it alone takes more.
             cache.shrink(self._settings.cache_size * _MEBIBYTE)
@@ -159,6 +158,21 @@ class PartCompiler:
         settings = self._settings
         device = (self._device.uri, str(settings.worker_threads), str(self._keeps_memory))
         return (self._key(program), *device, str(settings.specialize))
+
+    def _compiled(self, model: ImportedModel, entry: Entry) -> tuple[LoadedProgram, DecisionReport]:
+        try:
+            self._compile(model, entry)
+        except CompilationError as error:
+            if not isinstance(error.__cause__, OSError):
+                raise
+            # Its disk is full, say.
+            warn_once(f"compiled parts of models aren't kept: {error}")
+        else:
+            return self._load(entry)
+        with tempfile.TemporaryDirectory(prefix="winograd-") as folder:
+            unkept = ProgramCache(Path(folder)).entry(entry.program.stem)
+            self._compile(model, unkept)
+            return self._load(unkept)
 
     def _compile(self, model: ImportedModel, entry: Entry) -> None:
         # The compiler takes a second to load, and programs that are kept don't need it.

@@ -1,7 +1,10 @@
 """Compiled parts on disk."""
 
+import errno
+import os
 import subprocess
 import sys
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -54,6 +57,26 @@ def test_a_folder_that_cannot_be_written_to_is_no_error(images: torch.Tensor, tm
     model = Network()
     with pytest.warns(FallbackWarning, match="aren't kept"):
         check(model, compiled(model, cache_folder=tmp_path / "file"), images)
+
+
+def test_a_disk_that_is_full_is_no_error(
+    images: torch.Tensor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left to eager for it."""
+    write = program.atomic_file
+
+    def write_elsewhere(path: str) -> AbstractContextManager[str]:
+        if Path(path).parent == tmp_path:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path)
+
+    monkeypatch.setattr(program, "atomic_file", write_elsewhere)
+    model = Network()
+    with pytest.warns(FallbackWarning) as caught:
+        check(model, compiled(model, cache_folder=tmp_path), images)
+    (warning,) = (str(each.message) for each in caught)
+    assert warning.startswith("compiled parts of models aren't kept: cannot write output file")
+    assert not list(tmp_path.glob("*.vmfb"))
 
 
 def test_programs_are_told_apart_by_types_that_torch_chose() -> None:
