@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.channel_scale import is_channel_scale
 from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.half_precision import half_type
@@ -275,7 +276,7 @@ def _row_sums(operation: RowSums, target: CpuTarget) -> TensorDispatch:
     read = image_tensor(type_, "input", channels_first=False).dynamic
     written = tuple(each for each in read if each != Size("input", len(size) - 1))
     sizes = (batch, *size[:-1], channels)
-    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(read, written))
+    return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(read, written), element=F32.name)
 
 
 def _moments_of(sums: ImageSum, target: CpuTarget) -> GroupMomentsKernel:
@@ -355,7 +356,7 @@ def _misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> R
     *sizes, channels = type_.shape
     if is_dynamic(channels):
         return "IREE computes elementwise as fast as memory what has channels first"
-    if not any(map(is_dynamic, sizes[1:])) and not _rounds_functions(operation, target):
+    if not any(map(is_dynamic, sizes[1:])) and not _stores_half(operation, target):
         return "IREE computes elementwise as fast as memory what has known sizes"
     if not any(_is_whole(operation, each) for each in range(len(operation.operands))):
         return f"no operand has all sizes of {type_}"
@@ -371,14 +372,17 @@ def _read_value(operand: EpilogueOperand) -> ir.Value:
     return widened_source(operand.value) or operand.value
 
 
-def _rounds_functions(operation: SpreadElementwise, target: CpuTarget) -> bool:
-    """Whether functions are computed whose results are stored in half precision."""
+def _stores_half(operation: SpreadElementwise, target: CpuTarget) -> bool:
+    """Whether functions are computed, or channels scaled, whose results are stored in half precision."""
     if half_type(operation.elementwise.result) is None or not target.stores_half:
         return False
     channels = ir.RankedTensorType(operation.elementwise.result.type).shape[-1]
     if channels % target.vector_width:
         return False
-    return any(view.operation.name.startswith("math.") for view in operation.elementwise.body.operations)
+    names = [view.operation.name for view in operation.elementwise.body.operations]
+    return is_channel_scale(operation.elementwise.operation) or any(
+        name.startswith("math.") for name in names
+    )
 
 
 def _is_whole(operation: SpreadElementwise, place: int) -> bool:

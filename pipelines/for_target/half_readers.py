@@ -7,6 +7,7 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted
+from iree.winograd.passes.match.channel_scale import is_channel_scale
 from iree.winograd.passes.match.conversions import is_narrowing
 from iree.winograd.passes.match.elementwise import Elementwise, captures, is_repetition, match_elementwise
 from iree.winograd.passes.match.gathered_maximum import gathered_maximum
@@ -20,6 +21,7 @@ from iree.winograd.passes.match.navigation import (
 )
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.normalized_groups import groups_of, is_statistic
+from iree.winograd.passes.match.pixel_sum import match_pixel_sum
 from iree.winograd.passes.rewrite.half_image import (
     largest_of,
     moved,
@@ -53,12 +55,14 @@ def reads_half(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir
     them, and is stored as they are.
     """
     if is_statistic(user, value):
-        return space.iree_code.converts_half or any(map(space.finds_moments, groups_of(value)))
+        converts = space.iree_code.converts_half or any(map(space.finds_moments, groups_of(value)))
+        return converts or (space.copies_half and match_pixel_sum(user) is not None)
     if space.copies_half and is_repetition(user, value):
         return is_read_in_half(user.results[0], space, half)
     if user.name == _ELEMENTWISE and value in list(user.operands):
         converts = space.iree_code.converts_half or any(map(space.finds_moments, groups_of(value)))
-        return converts and _computes(user, value, half)
+        scales = space.copies_half and half_type(user.results[0]) == half and is_channel_scale(user)
+        return (converts or scales) and _computes(user, value, half)
     if user.name == _ELEMENTWISE:
         return is_read_in_half(user.results[0], space, half)
     if user.name in KEEPING_ELEMENTS:

@@ -11,6 +11,7 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.channel_scale import is_channel_scale
 from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.half_precision import half_type
@@ -48,7 +49,8 @@ class StoreHalf:
     saves: images that only kernels read stay in f32, rounded. Some of their pixels are copied so by kernels
     of CPUs. On CUDA reshapes, transpositions, parts and operations on elements read such images, too, and
     these operations store what they round so where convolutions read it. So do on CPUs those that normalize
-    groups, whose moments a kernel finds, and those that repeat pixels. Channels that convolutions insert
+    groups, whose moments a kernel finds, those that scale channels by what is made of their means, and those
+    that repeat pixels. Channels that convolutions insert
     into one tensor, as concatenations are computed, are of half precision there if all of them are and all
     that reads the tensor takes it.
 
@@ -75,8 +77,7 @@ class StoreHalf:
             rewrite_each("epilogue", outputs, lambda transform: _read_half_operands(transform, space))
         rounding = [each for each in walk(module) if _match_rounding(each) is not None]
         if not space.iree_code.converts_half:
-            has_moments = space.finds_moments
-            rounding = [each for each in rounding if any(map(has_moments, groups_normalized_by(each)))]
+            rounding = [each for each in rounding if _is_kernels(each, space)]
         rewrite_each("elementwise operation", rounding, lambda each: _compute_half(each, space))
         backend = supported_backend(module)
         if space.iree_code.converts_half and space.stores_half and backend is not None:
@@ -115,6 +116,13 @@ def _read_half_operands(transform: ops.OutputTransformOp, space: SearchSpace) ->
         widening = defining_operation(operand)
         if widening is not None:
             erase_if_unused([widening])
+
+
+def _is_kernels(operation: ir.Operation, space: SearchSpace) -> bool:
+    """Whether a kernel computes an operation on elements where IREE's code doesn't convert half precision."""
+    if any(map(space.finds_moments, groups_normalized_by(operation))):
+        return True
+    return space.copies_half and is_channel_scale(operation)
 
 
 def _match_rounding(operation: ir.Operation) -> Elementwise | None:

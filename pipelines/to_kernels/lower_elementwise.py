@@ -31,7 +31,7 @@ class LowerElementwise:
     rotated image, is read where it is. Channels-last ones of sizes known only at run time, for which IREE's
     code takes three times as long, are rewritten too, on GPUs with vectors of channels alone. On CPUs those
     of known sizes are that compute functions and round to half precision, as SiLU does behind a group
-    normalization: so few digits take half of the operations.
+    normalization: so few digits take half of the operations. So are those that only scale channels.
 
         %s = linalg.generic ins(%x, %scale : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.mulf }
         %y = linalg.generic ins(%s, %shift : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.addf }

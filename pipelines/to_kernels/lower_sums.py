@@ -14,6 +14,7 @@ from iree.winograd.passes.build.tensors import in_a_row, shape_of, size_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.image_sum import (
     ImageSum,
@@ -194,6 +195,9 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
     found = match_pixel_sum(reduction)
     if found is None:
         return
+    if backend.iree_code.vectorizes_loops:
+        # Kernels of CPUs widen what they load.
+        found = replace(found, image=widened_source(found.image) or found.image)
     *sizes, channels = ir.RankedTensorType(found.image.type).shape
     if is_dynamic(channels):
         return

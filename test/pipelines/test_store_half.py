@@ -253,6 +253,36 @@ def test_repeated_pixels_between_convolutions_are_in_half_precision(stored, monk
     )
 
 
+class _Excited(torch.nn.Module):
+    """Channels that are scaled by what is made of their means, between convolutions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = _convolution(16, 32, 3), _convolution(32, 32, 1)
+        self.squeeze, self.excite = torch.nn.Conv2d(32, 8, 1), torch.nn.Conv2d(8, 32, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        image = torch.relu(self.first(image))
+        means = image.mean((2, 3), keepdim=True)
+        return self.second(image * torch.sigmoid(self.excite(torch.relu(self.squeeze(means)))))
+
+
+@pytest.mark.this_machine
+@pytest.mark.avx512
+def test_excited_channels_are_of_an_image_in_half_precision(stored, monkeypatch):
+    """The image that sums and the product read, and the numbers that it is multiplied by.
+
+    Results are the same bits as of those in f32, as the product is rounded."""
+    torch.manual_seed(0)
+    model, image = _Excited().bfloat16(), torch.randn(1, 16, 23, 21).bfloat16()
+    result = result_of(model, image, "cpu:skylake-avx512")
+    in_half = stored.copy()
+    stored.clear()
+    monkeypatch.setattr(half_readers, "is_channel_scale", lambda *_: False)
+    np.testing.assert_array_equal(result, result_of(model, image, "cpu:skylake-avx512"))
+    assert in_half - stored == Counter(output=2)
+
+
 class _EnlargedBeside(torch.nn.Module):
     """Nearest pixels at twice the size, above those that they are of."""
 
