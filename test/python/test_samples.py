@@ -38,7 +38,7 @@ def test_torch_network_is_right_for_every_batch(tmp_path: Path) -> None:
 
 def test_demo_finds_the_kernels_of_convolutions() -> None:
     program = iree.winograd.compile(SAMPLES / "convolution.mlir", output_tile=4)
-    names = {name.decode(): 1.0 for name in re.findall(rb"winograd_[a-z0-9_]+", program)}
+    names = {name.decode(): 1.0 for name in re.findall(rb"winograd_f[a-z0-9_]+", program)}
     convolution = demo.Convolution("", (28, 28), (3, 3), 1, 32, 32)
     assert demo.find_dispatch(convolution, names) == ("F(4x4, 3x3)", float(len(names)))
     # Sizes that one is a part of.
