@@ -62,15 +62,16 @@ NARROW_BLOCKS, OPEN_PAIRS = ((1, 7, 7), (2, 4, 4), (2, 2, 4)), (2, 2, 2)
 MAX_NARROW_MULTIPLY_ADDS, MAX_PAIRED_CHANNELS, MIN_NARROW_THREADS = 2500, 16, 320
 _FEW_OF_MANY_TAPS = 25
 STRIPS, HALF_STRIPS = ((2, 4), (1, 4)), ((1, 7),)
-"""Channels and columns, of which the first are taken that there are registers for. Images of half precision
-have fewer threads for it: of 14 x 14 x 672 and 5 x 5 taps an H200 took 7.9 us for seven columns, 8.8 for four
-and 9.2 for blocks."""
+"""Channels and columns, of which the first are taken that there are registers for. Of 14 x 14 x 672 in half
+precision and 5 x 5 taps an H200 took 7.9 us by seven columns, 8.8 by four and 9.2 by blocks."""
 STRIP_THREADS, STRIP_RESIDENT = 128, 384
 """Of a workgroup, about, and of a multiprocessor."""
 MAX_STRIP_REGISTERS = 128
 """Of a thread, for taps, sums and rows of the image."""
 MAX_STRIP_ROWS, MAX_STRIP_BYTES = 28, 20e6
 """Of an image, and of all images: an H200 took 22 us for 32 x 28 x 28 x 240 and 8.4 for half the channels."""
+MAX_HALF_STRIP_ROWS = 14
+"""Of an image of half precision: 28 x 28 x 120 took 8.0 us, by blocks 6.9."""
 WORKGROUP_THREADS = 256
 """About as many."""
 LEAST_LANES, MOST_LANES = 8, 64
@@ -198,12 +199,12 @@ def _strips(
     enough to lie in caches; of half precision for whole strips of not most taps."""
     if not target.takes_ptx or not is_walkable(shape):
         return
-    if has_few_taps(shape.decomposition) or shape.input_size[0] > MAX_STRIP_ROWS:
+    strips, most_rows = (STRIPS, MAX_STRIP_ROWS) if _is_f32(shape) else (HALF_STRIPS, MAX_HALF_STRIP_ROWS)
+    if has_few_taps(shape.decomposition) or shape.input_size[0] > most_rows:
         return
-    strips = STRIPS if _is_f32(shape) else HALF_STRIPS
     if not _is_f32(shape) and prod(shape.kernel_size) > _FEW_OF_MANY_TAPS:
         return
-    if shape.images * shape.image_bytes > MAX_STRIP_BYTES * (1 if _is_f32(shape) else 2):
+    if shape.images * shape.image_bytes > MAX_STRIP_BYTES:
         return
     rows, across = shape.kernel_size
     for channels, columns in strips:

@@ -80,8 +80,9 @@ def _by_warpgroups(
     if columns > MOST_WARPGROUP_COLUMNS:
         return
     for products, warps in product((SPLIT_PRODUCTS, ROUNDED_PRODUCTS), WARPGROUP_WARPS):
-        sizes = product((True, False), RESIDENT_WORKGROUPS, _divisors(columns, unit))
-        for is_ahead, resident, together in sizes:
+        # In half precision 384 to 96 channels of 56 x 56 took 35.5 us without, 30.9 by other kernels.
+        ahead = (True, False) if products == SPLIT_PRODUCTS else (True,)
+        for is_ahead, resident, together in product(ahead, RESIDENT_WORKGROUPS, _divisors(columns, unit)):
             schedule = StreamedSchedule(
                 MATRIX_ROWS,
                 columns,

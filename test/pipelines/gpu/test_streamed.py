@@ -253,6 +253,7 @@ def test_other_convolutions_are_refused(text: str, reason: str) -> None:
         (f"32x112x112x16->16 {POINTWISE} 1 f32", True),
         (f"32x112x112x16->64 {POINTWISE} 1 f32", True),
         (f"32x112x112x24->32 {POINTWISE} 1 f32", True),
+        (f"32x56x56x384->96 {POINTWISE} 1 f32, operands of f16, result of f16", False),
     ],
 )
 def test_pixels_stream_where_that_was_measured_to_be_faster(text: str, streamed: bool) -> None:
