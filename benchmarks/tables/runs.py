@@ -343,6 +343,12 @@ RUNS: Mapping[str, Run] = {
         "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
         "--burst 0.03 --network ...` at `0182ce46",
     ),
+    "open-sizes-emerald-rapids-2-threads.json": Run(
+        "2026-11-30",
+        "Emerald Rapids server, 16 of 32 virtual processors given, beside other work",
+        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
+        "--burst 0.03 --network ...` at `2e977c8b",
+    ),
     "open-sizes-server-8-threads.json": Run(
         "2026-11-29",
         f"{SERVER_64}, 8 of them given, beside other work, torch 2.11",
@@ -369,9 +375,9 @@ RUNS: Mapping[str, Run] = {
     ),
     "open-sizes-zen4-2-threads.json": Run(
         "2026-11-30",
-        f"{ZEN4}, little beside it",
+        f"{ZEN4}, processors near each other",
         "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.04 --network ...` at `c9ff5083",
+        "--burst 0.04 --network ...` by `chrt -f 1` at `bb75e828",
     ),
     "open-sizes.json": Run(
         "2026-11-29",
