@@ -269,8 +269,8 @@ RUNS: Mapping[str, Run] = {
     ),
     "networks-half.json": Run(
         "2026-11-28 to 30",
-        "Emerald Rapids, one virtual processor each, of large ones four; three networks on Zen 4",
-        "half_zoo",
+        "Emerald Rapids, one virtual processor each, of large ones up to four; eleven networks on Zen 4",
+        "half_zoo`, networks that segment images with `--images 4",
     ),
     "half-server-bf16.json": Run(
         "2026-11-30",
