@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +158,23 @@ def test_bad_input(arguments: dict[str, object], error: type[winograd.WinogradEr
 def test_targets_that_iree_does_not_know(target: Any, message: str) -> None:
     with pytest.raises(winograd.InvalidOptionError, match=message):
         winograd.compile(ADD, target=target)
+
+
+FORKING = """
+import os, sys
+import iree.winograd as winograd
+
+compiled = winograd.compile(sys.argv[1])
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os._exit(int(bytes(winograd.compile(sys.argv[1])) != bytes(compiled)))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_of_a_process_that_has_compiled_compiles_the_same() -> None:
+    subprocess.run([sys.executable, "-c", FORKING, CONVOLUTION], timeout=120, check=True)
 
 
 def test_a_target_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:

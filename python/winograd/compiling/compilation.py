@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 
 from iree.compiler import api
 from iree.winograd.compiling import embedding
@@ -74,6 +74,12 @@ def session_flags(options: WinogradOptions) -> tuple[str, ...]:
     return _AT_LOAD_FLAGS if options.fold_filters == "load" else ()
 
 
+@cache
+def _first_process() -> int:
+    """Whose threads the compiler uses from now on: a fork, which has none of them, would wait for ever."""
+    return os.getpid()
+
+
 class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
@@ -107,6 +113,8 @@ class Compilation:
     ) -> None:
         self.session = session
         self.context.emit_error_diagnostics = True
+        if os.getpid() != _first_process():
+            self.context.enable_multithreading(False)
         self._options = options
         self._stages = stages
         self._report = report
