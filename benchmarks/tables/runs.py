@@ -110,11 +110,11 @@ RUNS: Mapping[str, Run] = {
         "0.02 --limit 250` at `0182ce46",
     ),
     "gpu-calls-layers-h200.json": Run(
-        "2026-11-29",
+        "2026-11-30",
         H200_BESIDE_WORK,
-        "gpu_networks --networks timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 "
-        "timm_regnety_002 shufflenetv2_w1 --batches 32 --types f32 --tools winograd inductor-graphs --jobs 6 "
-        "--rounds 5 --limit 200` at `fabc87c5",
+        "gpu_networks --networks shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 "
+        "timm_efficientnet_b0 timm_convnext_tiny --batches 32 --types f32 f16 --tools winograd "
+        "inductor-graphs --jobs 8 --rounds 5 --limit 130 --budget 110` at `697a5477",
     ),
     "gpu-calls-one-image-h200.json": Run(
         "2026-11-28",
@@ -141,6 +141,13 @@ RUNS: Mapping[str, Run] = {
     "gpu-layer-counters-h200.json": Run(
         "2026-11-30", H200_BESIDE_WORK, "gpu_layer_counters rows.json --jobs 5` at `bb7ae415"
     ),
+    "gpu-layer-limits-one-image-f16-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 1 --ours-alone --jobs 8 --rounds 10 --budget 94 --networks "
+        "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
+        "timm_convnext_tiny` at `697a5477",
+    ),
     "gpu-layer-limits-one-image-f32-h200.json": Run(
         "2026-11-30",
         H200_BESIDE_WORK,
@@ -157,11 +164,11 @@ RUNS: Mapping[str, Run] = {
     ),
     **{
         f"gpu-layer-limits-large-{type_}-h200.json": Run(
-            "2026-11-29",
+            "2026-11-30",
             H200_BESIDE_WORK,
-            f"gpu_layers --type {type_} --batches 32 --least-limit {least} --jobs 7 --rounds 10 --networks "
-            "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
-            "shufflenetv2_w1` at `0182ce46",
+            f"gpu_layers --type {type_} --batches 32 --least-limit {least} --jobs 8 --rounds 10 --networks "
+            "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
+            "timm_convnext_tiny` at `697a5477",
         )
         for type_, least in (("f32", 5), ("f16", 2.5))
     },
