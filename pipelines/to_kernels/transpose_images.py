@@ -9,6 +9,7 @@ from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.match.conversions import is_widening
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, readers, walk
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -47,9 +48,9 @@ class TransposeImages:
       becomes
         %t = flow.dispatch @winograd_channels_last_1024x3(%x)
 
-    Results of kernels that are returned channels first become such a kernel of sizes known only at run time,
-    of f32 on GPUs: IREE's code takes two to three times as long for these as for known ones. On CPUs those of
-    f16 and bf16 do so, too.
+    Results of kernels that are returned channels first become such a kernel of sizes known only at run time:
+    IREE's code takes two to three times as long for these as for known ones, of f16 on CUDA eight times. On
+    CPUs those of f16 and bf16 of known sizes do so, too.
 
         %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) permutation = [0, 3, 1, 2]
         %r = hal.tensor.export %t
@@ -90,7 +91,7 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
     with transposition.location, ir.InsertionPoint(transposition):
         if _shuffles_channels(transposition):
             transposed = _shuffled(image, backend, lowering)
-        elif _moves_channels(transposition) and _is_argument(image) and _is_transformed(transposition):
+        elif _moves_channels(transposition) and _is_argument_of_transforms(transposition, backend):
             transposed = _computed(ChannelsLast(image), backend, lowering)
         elif _returns_channels_first(transposition):
             transposed = _computed(ChannelsFirst(image), backend, lowering)
@@ -203,15 +204,20 @@ def _returns_channels_first(transposition: ir.Operation) -> bool:
     )
 
 
-def _is_argument(value: ir.Value) -> bool:
-    operation = defining_operation(value)
-    return operation is not None and operation.name == "hal.tensor.import"
+def _is_argument_of_transforms(transposition: ir.Operation, backend: Backend) -> bool:
+    """Whether it moves channels of an argument, and nothing but transforms reads what it gives, one of inputs
+    among them.
 
-
-def _is_transformed(transposition: ir.Operation) -> bool:
-    """Whether nothing but transforms reads what it gives, one of inputs among them.
-
-    IREE would join others with it.
+    IREE would join others with it. On GPUs images of unknown sizes may be widened before, and added only: in
+    one dispatch with that, too, IREE's code takes as long as for what it transposes alone.
     """
+    image = transposition.operands[0]
+    is_slow = not backend.uses_host_memory and any(map(is_dynamic, ir.RankedTensorType(image.type).shape))
+    operation = defining_operation(image)
+    if is_slow and operation is not None and is_widening(operation):
+        operation = defining_operation(operation.operands[0])
     users = {user.name for user in readers(transposition.results[0])}
-    return InputTransformOp.OPERATION_NAME in users and users <= _TRANSFORMS
+    is_read = InputTransformOp.OPERATION_NAME in users or (is_slow and bool(users))
+    return (
+        operation is not None and operation.name == "hal.tensor.import" and is_read and users <= _TRANSFORMS
+    )

@@ -96,7 +96,7 @@ util.func public @gpu(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   util.return %v : tensor<16x225x3xf32>
 }
 
-// IREE's code is left what isn't f32.
+// IREE's code is left what isn't f32, of known sizes.
 // CHECK-LABEL: @gpu_half
 // CHECK: linalg.transpose
 util.func public @gpu_half(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
@@ -105,6 +105,40 @@ util.func public @gpu_half(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
   %t = linalg.transpose ins(%x : tensor<1x3x32x32xf16>) outs(%e : tensor<1x32x32x3xf16>) permutation = [0, 2, 3, 1]
   %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x32x32x3xf16>) -> tensor<16x225x3xf32>
   util.return %v : tensor<16x225x3xf32>
+}
+
+// Of unknown sizes a kernel moves it, and what is widened before, to be added to results.
+// CHECK-LABEL: @gpu_half_of_any_size
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[X:.*]] = flow.dispatch @winograd_channels_last_anyx3{{.*}} -> tensor<1x?x?x3xf16>
+// CHECK: "winograd.input_transform"(%[[X]])
+// CHECK: %[[W:.*]] = flow.dispatch @winograd_channels_last_anyx3{{.*}} -> tensor<1x?x?x3xf32>
+// CHECK: "winograd.output_transform"(%{{.*}}, %[[W]])
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_channels_first_3xany{{.*}} -> tensor<1x3x?x?xf16>
+// CHECK: hal.tensor.export %[[R]]
+util.func public @gpu_half_of_any_size(%arg0: !hal.buffer_view, %h: index, %w: index, %m: tensor<?x?x3xf32>) -> (!hal.buffer_view, tensor<16x?x3xf32>) {
+  %x = hal.tensor.import %arg0 : !hal.buffer_view -> tensor<1x3x?x?xf16>{%h, %w}
+  %e = tensor.empty(%h, %w) : tensor<1x?x?x3xf16>
+  %t = linalg.transpose ins(%x : tensor<1x3x?x?xf16>) outs(%e : tensor<1x?x?x3xf16>) permutation = [0, 2, 3, 1]
+  %v = "winograd.input_transform"(%t) {decomposition = #stem, groups = 1 : i64, padding_low = array<i64: 0, 0>, padding_high = array<i64: 0, 0>} : (tensor<1x?x?x3xf16>) -> tensor<16x?x3xf32>
+  %f = tensor.empty(%h, %w) : tensor<1x3x?x?xf32>
+  %g = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x3x?x?xf16>) outs(%f : tensor<1x3x?x?xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %wide = arith.extf %in : f16 to f32
+    linalg.yield %wide : f32
+  } -> tensor<1x3x?x?xf32>
+  %i = tensor.empty(%h, %w) : tensor<1x?x?x3xf32>
+  %s = linalg.transpose ins(%g : tensor<1x3x?x?xf32>) outs(%i : tensor<1x?x?x3xf32>) permutation = [0, 2, 3, 1]
+  %y = "winograd.output_transform"(%m, %s) ({
+  ^bb0(%a: f32, %b: f32):
+    %sum = arith.addf %a, %b : f32
+    %half = arith.truncf %sum : f32 to f16
+    vector.yield %half : f16
+  }) {decomposition = #pointwise, groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<?x?x3xf32>, tensor<1x?x?x3xf32>) -> tensor<1x?x?x3xf16>
+  %k = tensor.empty(%h, %w) : tensor<1x3x?x?xf16>
+  %u = linalg.transpose ins(%y : tensor<1x?x?x3xf16>) outs(%k : tensor<1x3x?x?xf16>) permutation = [0, 3, 1, 2]
+  %r = hal.tensor.export %u : tensor<1x3x?x?xf16>{%h, %w} -> !hal.buffer_view
+  util.return %r, %v : !hal.buffer_view, tensor<16x?x3xf32>
 }
 
 // So are results of known sizes that no kernel writes channels first.
