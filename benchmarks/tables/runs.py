@@ -252,8 +252,8 @@ RUNS: Mapping[str, Run] = {
     ),
     "half-zen4.json": Run(
         "2026-11-30",
-        "Zen 4 (AMD EPYC), two virtual processors; some rows on one thread beside other work on the other",
-        "half_precision --burst 0.15 --rounds 9`, 3 to 7 in long rows; most with `--jobs 2",
+        "Zen 4 (AMD EPYC), two virtual processors, most rows by real-time priority beside other work",
+        "half_precision --burst 0.15 --rounds 9`, 3 to 7 in long rows",
     ),
     "half-zen4-znver3.json": Run(
         "2026-11-30",
