@@ -181,13 +181,18 @@ RUNS: Mapping[str, Run] = {
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
     ),
+    "gpu-open-sizes-f16-h200.json": Run(
+        "2026-11-30",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --type f16 --tools static open --jobs 9 --limit 60 --rounds 5` at `2049f7a4",
+    ),
     "gpu-open-sizes-h200.json": Run(
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
     ),
     "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-30",
         "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --tools static open --jobs 7 --limit 150 --rounds 7` at `f88d04c0",
+        "gpu_open_sizes --tools static open inductor --jobs 9 --limit 150 --rounds 7` at `2049f7a4",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
