@@ -40,12 +40,21 @@ class Helpers:
         self.count = count
         self._mailbox = _pages(MAILBOX_BYTES)
         self._memory = [_pages(WORKER_MEMORY) for _ in range(count)]
+        self.begin()
+        _STARTED.add(self)
+
+    def begin(self) -> None:
+        """Be without programs and threads, also in a process that was forked, which has none of the threads.
+
+        There the mailbox may say that one is at work, for whom callers would wait for ever, a lock may be
+        held by one, and programs are on a device that is opened anew.
+        """
+        self._mailbox[:] = 0
         self._code: dict[weakref.ref[object], int] = {}
         """Of the programs that are there, the addresses of what helpers run."""
         self._runs: weakref.ref[object] | None = None
         self._threads: list[threading.Thread] = []
         self._lock = threading.RLock()
-        _STARTED.add(self)
 
     @staticmethod
     def are_admitted(module: Any) -> bool:
@@ -81,7 +90,8 @@ class Helpers:
     def _detach(self, program: weakref.ref[object]) -> None:
         """The program's code is about to go."""
         with self._lock:
-            del self._code[program]
+            # It isn't there in a process that was forked since.
+            self._code.pop(program, None)
             if self._runs is program:
                 self.stop()
                 self._start()
@@ -112,11 +122,15 @@ def _stop_all() -> None:
         helpers.stop()
 
 
+def _begin_all() -> None:
+    for helpers in list(_STARTED):
+        helpers.begin()
+
+
 # Code that they run is unmapped when the interpreter frees programs.
 atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
-    # A forked process has none of the threads.
-    os.register_at_fork(after_in_child=_STARTED.clear)
+    os.register_at_fork(after_in_child=_begin_all)
 
 
 def _pages(size: int) -> npt.NDArray[np.uint8]:

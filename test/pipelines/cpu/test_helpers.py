@@ -145,11 +145,12 @@ def test_programs_for_many_threads_have_workers(image: npt.NDArray[np.float32]) 
 
 
 PROCESS = """
-import os, sys, threading
+import gc, os, sys, threading
 import numpy as np
 from iree.winograd.loading import device
 device.available_processors = lambda: 2
 from iree.winograd.loading.runtime import load
+from iree.winograd.pipelines.problems.helpers import ACTIVE, SHARED
 program = load(sys.argv[1], threads=2)
 assert program.main.device.helpers is not None
 x = np.ones({shape}, np.float32)
@@ -167,6 +168,20 @@ CASES = {
     ),
     "a fork": (
         "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
+    ),
+    "a fork while a helper is at work": (
+        "other = load(sys.argv[1], threads=2)\nhelpers = program.main.device.helpers\n"
+        "assert other.main.device.helpers is helpers\nfields, count = [ACTIVE, SHARED], helpers.count\n"
+        "held, forked = threading.Event(), threading.Event()\n"
+        "def hold():\n  with helpers._lock:\n    held.set()\n    forked.wait()\n"
+        "holding = threading.Thread(target=hold)\nholding.start()\nheld.wait()\n"
+        "helpers._mailbox[fields] = 1\nchild = os.fork()\n"
+        "if child:\n  helpers._mailbox[fields] = 0\n  forked.set()\n  holding.join()\n"
+        "  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)\n"
+        "assert not helpers._mailbox.any()\ncheck()\nother(x)\ndel program\ngc.collect()\n"
+        # Those of the parent's don't come back for the program that is left.
+        "assert sum(each.name == 'helper' for each in threading.enumerate()) == count\n"
+        "program = other\ncheck()"
     ),
     "a fork while another thread calls": (
         "stop = threading.Event()\ndef call():\n  while not stop.is_set():\n    program(x)\n"
