@@ -31,7 +31,7 @@ FOLDERS = {
         ("for_target", "iree_workarounds", "on_program", "to_kernels"),
         ("",),
     ),
-    "pipelines.cpu": (("processor",), ("schedules", "tiles"), ("kernels",), ("choice",), ("",)),
+    "pipelines.cpu": (("processor",), ("helpers", "schedules", "tiles"), ("kernels",), ("choice",), ("",)),
     "pipelines.gpu": (("device",), ("schedules",), ("packing",), ("kernels", "choice"), ("",)),
     "": (
         ("atomic_file", "diagnostic"),

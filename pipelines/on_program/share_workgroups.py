@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import operations_of, symbol_name, walk
 
-from ..cpu.helpers import mailbox_kernel, shared_kernel
+from ..cpu.helpers.kernels import emit_mailbox_kernel, emit_shared_kernel
 from ..problems.helpers import MAILBOX_KERNEL
 
 _FUNCTION = "llvm.func"
@@ -22,7 +22,7 @@ class ShareWorkgroups:
     """Have the caller of a program share the workgroups of kernels with helpers, if there are any.
 
     IREE's runtime calls a kernel for each workgroup. Where the program was given a mailbox, the call for the
-    first one does all of them, with whoever looks into it, and the others nothing (`cpu/helpers.py`).
+    first one does all of them, with whoever looks into it, and the others nothing (`cpu/helpers/`).
 
         llvm.func @kernel(%arg0: !llvm.ptr, %arg1: !llvm.ptr, %arg2: !llvm.ptr) -> i32 {
           ...
@@ -65,10 +65,14 @@ class _Kernel:
 
     def share(self, most_memory: int) -> None:
         """Have its caller share workgroups, which have up to so much memory in the program."""
-        function, holder = self.operation, self.operation.parent.operation
+        function = self.operation
+        beside = function.parent.operation.regions[0].blocks[0]
+        # A function's own location says that what has it is a part of that function.
+        location = ir.Location.unknown(function.context)
         if self.name == MAILBOX_KERNEL:
             function.erase()
-            _add(holder, mailbox_kernel(self.name, most_memory))
+            with location, ir.InsertionPoint(beside):
+                emit_mailbox_kernel(self.name, most_memory)
             return
         workgroup = f"{self.name}.workgroup"
         function.attributes["sym_name"] = ir.StringAttr.get(workgroup)
@@ -78,7 +82,8 @@ class _Kernel:
         uses_memory = self.memory > 0
         if uses_memory:
             del self.export.attributes[_MEMORY]
-        _add(holder, shared_kernel(self.name, workgroup, most_memory, uses_memory=uses_memory))
+        with location, ir.InsertionPoint(beside):
+            emit_shared_kernel(self.name, workgroup, most_memory, uses_memory=uses_memory)
 
 
 def _kernels(module: ir.Operation) -> Iterator[_Kernel]:
@@ -95,12 +100,3 @@ def _kernels(module: ir.Operation) -> Iterator[_Kernel]:
                     for each in functions
                     if symbol_name(each) in exports
                 )
-
-
-def _add(holder: ir.Operation, text: str) -> None:
-    """Add what is defined in `text`, not what is declared."""
-    # What is in a module is gone with it.
-    added = ir.Module.parse(text)
-    for operation in operations_of(added.operation):
-        if operation.name != _FUNCTION or len(operation.regions[0].blocks):
-            holder.regions[0].blocks[0].append(operation)
