@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.navigation import KERNEL, operations_of
+from iree.winograd.passes.match.navigation import KERNEL, operations_of, symbol_name
 
 from ..backends.module_backend import supported_backend
 from ..problems.executable_target import executable_targets
@@ -78,6 +78,12 @@ class AdmitHelpers:
             return
         if all(target.format.startswith(_FORMAT) for target in executable_targets(module)):
             rewrite_each("program", [module], _admit, operation_of=lambda each: each)
+
+
+def admits_helpers(module: ir.Operation) -> bool:
+    """Whether kernels of a program, before IREE translates them, are to share their workgroups."""
+    executables = [each for each in operations_of(module) if each.name == KERNEL]
+    return any(symbol_name(each) == MAILBOX_KERNEL for each in executables)
 
 
 def _admit(module: ir.Operation) -> None:

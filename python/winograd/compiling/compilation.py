@@ -37,6 +37,7 @@ from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.iree_workarounds.assert_first import is_check
 from iree.winograd.pipelines.iree_workarounds.read_before_update import may_update
+from iree.winograd.pipelines.on_program.admit_helpers import admits_helpers
 from iree.winograd.pipelines.on_program.end_computed_first import is_computed_first
 from iree.winograd.pipelines.on_program.insert_as_computed import may_insert
 from iree.winograd.pipelines.on_program.limit_sizes import has_limits
@@ -319,6 +320,7 @@ class Compilation:
             inserts_parts=bool(users) and any(map(may_insert, walk(module))),
             rewrites_dispatches=has_limits(module)
             or any(is_computed_first(each) or may_update(each) or is_check(each) for each in walk(module)),
+            shares_workgroups=admits_helpers(module),
             notes_commands=bool(users) or not self._only_rewritten,
             ptxas=None if self._options is None else self._options.ptxas,
             warn=self._warn,

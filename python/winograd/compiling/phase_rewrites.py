@@ -76,6 +76,7 @@ class PhaseRewrites:
         keeps_bodies: bool = False,
         inserts_parts: bool = False,
         rewrites_dispatches: bool = False,
+        shares_workgroups: bool = False,
         notes_commands: bool = True,
         ptxas: str | None = None,
         warn: Callable[[Diagnostic], None],
@@ -88,6 +89,7 @@ class PhaseRewrites:
         self._bodies = KernelBodies(kernels) if takes_bodies else None
         self._inserts_parts = inserts_parts
         self._rewrites_dispatches = rewrites_dispatches
+        self._shares_workgroups = shares_workgroups
         self._notes_commands = notes_commands
         self._ptxas = ptxas
         self._rewrites_binaries = False
@@ -106,7 +108,7 @@ class PhaseRewrites:
             yield COMMANDS_PHASE, self._rewrite_commands
         if self._kernels and stages.reach(CONFIGURATIONS_PHASE):
             yield CONFIGURATIONS_PHASE, self._rewrite_configurations
-        if self._kernels and stages.go_beyond(TRANSLATION_PHASE):
+        if self._shares_workgroups and stages.go_beyond(TRANSLATION_PHASE):
             yield TRANSLATION_PHASE, self._rewrite_translated
         if (self._ptxas is not None or self._rewrites_binaries) and stages.go_beyond(BINARIES_PHASE):
             yield BINARIES_PHASE, self._rewrite_binaries

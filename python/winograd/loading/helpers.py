@@ -69,9 +69,14 @@ class Helpers:
         arguments, results = runtime.VmVariantList(1), runtime.VmVariantList(1)
         arguments.push_ref(view(self._mailbox.view(np.int32)))
         with self._lock:
+            self._mailbox[HELPER_FUNCTION : HELPER_FUNCTION + 8] = 0
             context.invoke(module.lookup_function(HELPERS_FUNCTION), arguments, results)
+            address = int(self._field(HELPER_FUNCTION, np.uint64))
+            if not address:
+                # Its kernels were translated without our passes: they are called for each workgroup.
+                return
             reference = weakref.ref(holder)
-            self._code[reference] = int(self._field(HELPER_FUNCTION, np.uint64))
+            self._code[reference] = address
             weakref.finalize(holder, self._detach, reference).atexit = False
             self._start()
 

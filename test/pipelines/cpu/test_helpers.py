@@ -16,12 +16,14 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from agreement import expect_within
 from chained_layers import CHANNELS, SIZE, exact, residual_layers
 from host import HOST
 from iree.winograd.loading.helpers import Helpers
 from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.on_program.share_workgroups import ShareWorkgroups
 from iree.winograd.pipelines.problems.helpers import HELPERS_FUNCTION, LAST_JOB, MOST_THREADS
 
 pytestmark = [
@@ -32,6 +34,11 @@ pytestmark = [
 CALLS = 50
 SLEEP_SECONDS = 0.01
 """After which helpers sleep, at many times what they look for work."""
+
+
+class _Attention(torch.nn.Module):
+    def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.scaled_dot_product_attention(queries, keys, values)
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +74,32 @@ def jobs(program: LoadedProgram) -> int:
 
 def running() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "helper"]
+
+
+def test_kernels_of_no_convolution_are_shared() -> None:
+    """Attention has kernels that no layer is named for."""
+    torch.manual_seed(0)
+    scores = [torch.randn(1, 4, tokens, 64) for tokens in (512, 384, 384)]
+    compiled = iree.winograd.compile(
+        iree.winograd.import_torch(_Attention(), *scores), target="cpu", threads=2, strict=True
+    )
+    arguments = [each.numpy() for each in scores]
+    alone = iree.winograd.load(compiled, device="local-sync")(*arguments)
+    loaded = iree.winograd.load(compiled, threads=2)
+    assert np.array_equal(loaded(*arguments), alone)
+    assert jobs(loaded)
+
+
+def test_programs_of_which_iree_translated_the_kernels_run(
+    image: npt.NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were given out before IREE translates kernels, and compiled further by its own tool."""
+    monkeypatch.setattr(ShareWorkgroups, "run", lambda self, module: None)
+    alone = iree.winograd.compile(residual_layers(0), target="cpu", threads=2, strict=True)
+    loaded = iree.winograd.load(alone, threads=2)
+    before = jobs(loaded)
+    expect_within(np.asarray(loaded(image)), *exact(0, image))
+    assert jobs(loaded) == before
 
 
 @pytest.mark.parametrize("threads", range(2, MOST_THREADS + 1))
