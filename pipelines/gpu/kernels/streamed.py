@@ -26,8 +26,9 @@ from .finishing import by_channels
 from .gated_product import Gate, GatedOutputs
 from .products import BlockOutputs, finished_in_line
 from .split_operands import SplitFilterKernel
+from .streamed_outputs import OctetOutputs, PairOutputs, PieceOutputs
 from .streamed_warpgroups import StreamedWarpgroups
-from .streamed_workgroup import OctetOutputs, PairOutputs, PieceOutputs, StoringOf, StreamedWorkgroup
+from .streamed_workgroup import StoringOf, StreamedWorkgroup
 
 
 @dataclass(frozen=True)
