@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir, vector
 from iree.winograd.passes.match.kept_digits import ALL_DIGITS
 
 from .intrinsic import call_intrinsic
-from .vectors import multiply_add, splat, vector_type
+from .vectors import constant_like, multiply_add, splat, vector_type
 
 LOG2_E = 1.4426950408889634
 _LN2_HIGH = 0.693359375
@@ -101,26 +101,17 @@ def exponential_by_table(value: ir.Value) -> ir.Value:
     The argument over ln 2 is n + j / 16 + f: a shuffle finds 2^(j / 16), and two terms are enough for 2^f. It
     has four sums in place of four products, which Zen 4 multiplies none less for.
     """
-    width = ir.VectorType(value.type).shape[0]
-
-    def constant(number: float) -> ir.Value:
-        return splat(number, width, ir.F32Type.get())
-
-    power, rest = _power_by_table(arith.mulf(value, constant(LOG2_E)), _TABLE_TERMS)
+    power, rest = _power_by_table(arith.mulf(value, constant_like(value, LOG2_E)), _TABLE_TERMS)
     return arith.mulf(power, rest)
 
 
 def _power_by_table(value: ir.Value, terms: tuple[float, float]) -> tuple[ir.Value, ir.Value]:
     """Two factors of two to the power of each lane: of sixteenths, and of the rest, by two terms."""
     width = ir.VectorType(value.type).shape[0]
-
-    def constant(number: float) -> ir.Value:
-        return splat(number, width, ir.F32Type.get())
-
-    value = _bounded(value, arith.CmpFPredicate.OGT, constant(_EXPONENT_BIAS + 1))
-    value = _bounded(value, arith.CmpFPredicate.OLT, constant(_MIN_ARGUMENT * LOG2_E))
+    value = _bounded(value, arith.CmpFPredicate.OGT, constant_like(value, _EXPONENT_BIAS + 1))
+    value = _bounded(value, arith.CmpFPredicate.OLT, constant_like(value, _MIN_ARGUMENT * LOG2_E))
     # Sixteenths are its last bits.
-    nearest = constant(_ROUND / _TABLE_LENGTH)
+    nearest = constant_like(value, _ROUND / _TABLE_LENGTH)
     shifted = arith.addf(value, nearest)
     rest = arith.subf(value, arith.subf(shifted, nearest))
     integers = vector_type(width, ir.IntegerType.get_signless(32))
@@ -128,7 +119,7 @@ def _power_by_table(value: ir.Value, terms: tuple[float, float]) -> tuple[ir.Val
     found = call_intrinsic(_SHUFFLE, [_power_table(), sixteenths], [value.type]).result
     exponent = arith.shli(sixteenths, _integers(_MANTISSA_BITS - _TABLE_BITS, width))
     power = arith.bitcast(value.type, arith.addi(arith.bitcast(integers, found), exponent))
-    return power, vector.fma(rest, constant(terms[1]), constant(terms[0]))
+    return power, vector.fma(rest, constant_like(value, terms[1]), constant_like(value, terms[0]))
 
 
 def one_and_error_by_table(value: ir.Value) -> ir.Value:
@@ -137,19 +128,17 @@ def one_and_error_by_table(value: ir.Value) -> ir.Value:
     It is 2 / (1 + e^-L), with a logit L that is a number times a polynomial in its square. So what is left of
     one keeps digits, too: a relative error of 2^-12, or 2^-21 of one.
     """
-    width = ir.VectorType(value.type).shape[0]
     square = arith.mulf(value, value)
-    terms = [splat(-LOG2_E * each, width, ir.F32Type.get()) for each in _LOGIT]
+    terms = [constant_like(value, -LOG2_E * each) for each in _LOGIT]
     exponent = arith.mulf(value, _polynomial(terms, square, fused=True))
     power, rest = _power_by_table(exponent, (_TABLE_TERMS[0] / 2, _TABLE_TERMS[1] / 2))
-    return estimated_reciprocal(vector.fma(power, rest, splat(0.5, width, ir.F32Type.get())))
+    return estimated_reciprocal(vector.fma(power, rest, constant_like(value, 0.5)))
 
 
 def estimated_reciprocal(value: ir.Value) -> ir.Value:
     """One over each of 16 lanes, with AVX-512, to a relative error of 2^-14."""
     lanes = arith.constant(ir.IntegerType.get_signless(_TABLE_LENGTH), -1)
-    zeros = splat(0.0, _TABLE_LENGTH, ir.F32Type.get())
-    return call_intrinsic(_ESTIMATE, [value, zeros, lanes], [value.type]).result
+    return call_intrinsic(_ESTIMATE, [value, constant_like(value, 0.0), lanes], [value.type]).result
 
 
 def _power_table() -> ir.Value:
