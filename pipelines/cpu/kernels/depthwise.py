@@ -342,8 +342,7 @@ class DepthwiseKernel:
         return min(self.schedule.channel_splits, self._passes.count)
 
     def _row_blocks(self, sized: SizedShape) -> Index:
-        multiple = self.schedule.block_multiple
-        if sized.output_rows.known is not None or multiple is None:
+        if self.schedule.block_multiple is None:
             return ceildiv(sized.output_rows, self.schedule.row_block)
         return ceildiv(sized.output_rows, self._rows(sized))
 
@@ -354,5 +353,5 @@ class DepthwiseKernel:
             return of_image.minimum(block)
         # Evenly: of 24 rows in blocks of 16 the second would compute 8 again.
         if multiple is None:
-            return ceildiv(of_image, ceildiv(of_image, block))
+            return ceildiv(of_image, self._row_blocks(sized))
         return even_block(of_image, block, multiple)

@@ -55,19 +55,23 @@ class OutputBlocks:
     @property
     def rows(self) -> Index:
         """Those of a block, but for the last one: of images of any size as `even_block` has them."""
-        of_image, block, least = self.sized.output_rows, self.schedule.row_block, self.schedule.block_multiple
-        if of_image.known is not None or least is None:
+        of_image, block, multiple = (
+            self.sized.output_rows,
+            self.schedule.row_block,
+            self.schedule.block_multiple,
+        )
+        if of_image.known is not None or multiple is None:
             return Index(block)
-        return even_block(of_image, block, least)
+        return even_block(of_image, block, multiple)
 
     @property
     def of_pixels(self) -> Index:
         """Blocks of a row, of images of a single one at least as many as there are to be."""
-        of_row, least = self.sized.output_size[-1], self.schedule.block_multiple
+        of_row, multiple = self.sized.output_size[-1], self.schedule.block_multiple
         blocks = ceildiv(of_row, self.schedule.pixel_block)
-        if of_row.known is not None or least is None or self.sized.output_rows.known != 1:
+        if of_row.known is not None or multiple is None or self.sized.output_rows.known != 1:
             return blocks
-        return ceildiv(of_row, self.schedule.register_pixels).minimum(ceildiv(blocks, least) * least)
+        return ceildiv(of_row, self.schedule.register_pixels).minimum(ceildiv(blocks, multiple) * multiple)
 
     @property
     def row_pixels(self) -> Index:

@@ -307,10 +307,10 @@ class WinogradKernel:
 
         Part of a register block takes as long to multiply as a whole one, and less to transform.
         """
-        block, least = self.schedule.tile_block, self.schedule.block_multiple
-        if not self.shape.unknown_sizes or least is None:
+        block, multiple = self.schedule.tile_block, self.schedule.block_multiple
+        if not self.shape.unknown_sizes or multiple is None:
             return Index(block)
-        return even_block(self._tiles(sizes), block, least)
+        return even_block(self._tiles(sizes), block, multiple)
 
     def _rest(self, tiles: TileBlock, first: Index) -> Index:
         """The tiles of a block from one on, which it may lack."""
