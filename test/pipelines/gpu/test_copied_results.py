@@ -6,22 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import iree.winograd
 import numpy as np
 import pytest
 from agreement import expect_within
+from half_pointwise import choosing, pointwise_ptx
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.choice import search_space
 from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel
 from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from iree.winograd.pipelines.selection import prediction
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import ScheduledProgram
@@ -72,17 +70,8 @@ def test_split_products_agree_with_float64(tmp_path: Path) -> None:
 def chosen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[WarpgroupSchedule], None]]:
     """Has programs computed by a schedule."""
 
-    def forget() -> None:
-        for each in vars(prediction).values():
-            if hasattr(each, "cache_clear"):
-                each.cache_clear()
-
-    def choose(schedule: WarpgroupSchedule) -> None:
-        forget()
-        monkeypatch.setattr(search_space, "default_schedules", lambda *_: (schedule,))
-
-    yield choose
-    forget()
+    with choosing(monkeypatch) as choose:
+        yield choose
 
 
 def test_gathered_products_agree_with_float64(
@@ -94,18 +83,7 @@ def test_gathered_products_agree_with_float64(
     image, filters = (
         generator.standard_normal(extents).astype(np.float16) for extents in ((2, 9, 8, 256), (1, 1, 256, 72))
     )
-    source = f"""func.func @main(%x: tensor<2x9x8x256xf16>) -> tensor<2x9x8x72xf16> {{
-      %zero = arith.constant 0.0 : f16
-      %w = arith.constant dense<"0x{filters.tobytes().hex()}"> : tensor<1x1x256x72xf16>
-      %e = tensor.empty() : tensor<2x9x8x72xf16>
-      %z = linalg.fill ins(%zero : f16) outs(%e : tensor<2x9x8x72xf16>) -> tensor<2x9x8x72xf16>
-      %r = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<2x9x8x256xf16>, tensor<1x1x256x72xf16>)
-        outs(%z : tensor<2x9x8x72xf16>) -> tensor<2x9x8x72xf16>
-      return %r : tensor<2x9x8x72xf16>
-    }}"""
-    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
-    iree.winograd.compile(source, target="cuda:sm_90a", strict=True, flags=flags)
-    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    text = pointwise_ptx(image, filters, tmp_path)
     kernels = Kernel.by_stage(text)
     assert set(kernels) == {"direct"}
     assert COPY in text and "st.global" not in text

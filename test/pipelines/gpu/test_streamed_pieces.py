@@ -3,41 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
-import iree.winograd
 import numpy as np
 import pytest
+from half_pointwise import choosing, pointwise_ptx
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.choice import search_space
 from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
-from iree.winograd.pipelines.selection import prediction
 from ptx_interpreter import Kernel
 
 WARPS = StreamedSchedule(16, 64, warps=2, walking_workgroups=2, products=1, multiplied_type="f16")
 WARPGROUP = StreamedSchedule(
     16, 64, warps=4, walking_workgroups=2, warpgroup_columns=32, products=1, multiplied_type="f16"
 )
-
-
-@pytest.fixture(autouse=True)
-def predictions() -> Iterator[None]:
-    """What was predicted without a schedule isn't taken for one, nor the other way round."""
-
-    def forget() -> None:
-        for each in vars(prediction).values():
-            if hasattr(each, "cache_clear"):
-                each.cache_clear()
-
-    forget()
-    yield
-    forget()
 
 
 @pytest.mark.parametrize(
@@ -47,26 +30,14 @@ def test_products_agree_with_float64(
     channels: int, outputs: int, schedule: StreamedSchedule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Blocks of rows, as many as warps or more; each is stored by 16 bytes of a thread."""
-    monkeypatch.setattr(search_space, "default_schedules", lambda *_: (schedule,))
     generator = np.random.default_rng(0)
     image, filters = (
         generator.standard_normal(extents).astype(np.float16)
         for extents in ((2, 12, 8, channels), (1, 1, channels, outputs))
     )
-    result_type = f"tensor<2x12x8x{outputs}xf16>"
-    source = f"""func.func @main(%x: tensor<2x12x8x{channels}xf16>) -> {result_type} {{
-      %zero = arith.constant 0.0 : f16
-      %w = arith.constant dense<"0x{filters.tobytes().hex()}"> : tensor<1x1x{channels}x{outputs}xf16>
-      %e = tensor.empty() : {result_type}
-      %z = linalg.fill ins(%zero : f16) outs(%e : {result_type}) -> {result_type}
-      %r = linalg.conv_2d_nhwc_hwcf
-        ins(%x, %w : tensor<2x12x8x{channels}xf16>, tensor<1x1x{channels}x{outputs}xf16>)
-        outs(%z : {result_type}) -> {result_type}
-      return %r : {result_type}
-    }}"""
-    flags = [f"--iree-hal-dump-executable-files-to={tmp_path}"]
-    iree.winograd.compile(source, target="cuda:sm_90a", strict=True, flags=flags)
-    (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
+    with choosing(monkeypatch) as choose:
+        choose(schedule)
+        text = pointwise_ptx(image, filters, tmp_path)
     kernels = Kernel.by_stage(text)
     assert set(kernels) == {"direct"}
     stores = {line.split()[0] for line in text.splitlines() if "st.global" in line}
