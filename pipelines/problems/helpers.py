@@ -18,6 +18,9 @@ MOST_THREADS = 4
 
 IREE's runtime has workers beside the caller, who waits for them. Of few threads that is one too many."""
 
+FUTEX, WAIT, WAKE = 202, 128, 129
+"""The system call by which helpers sleep, on x86-64, and what is asked of a futex of one process."""
+
 MAILBOX_BYTES = 1024
 
 JOB = 0

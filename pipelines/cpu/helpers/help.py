@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from iree.winograd.pipelines.cpu.processor.x86 import X86_64
+from iree.winograd.pipelines.problems.helpers import FUTEX, WAIT
 
 from . import mailbox
 from .calls import load_state, local_memory_place, new_state
 from .functions import Function, branch, branch_if, leave
 from .mailbox import JobPlaces
-from .system import FUTEX, WAIT, system_call
+from .system import system_call
 from .values import Integer, Ordering
 from .work import call_work
 

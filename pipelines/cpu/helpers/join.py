@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from iree.winograd.pipelines.cpu.processor.arrivals import PATIENT_LOOKS
 from iree.winograd.pipelines.cpu.processor.x86 import X86_64
-from iree.winograd.pipelines.problems.helpers import MOST_THREADS
+from iree.winograd.pipelines.problems.helpers import FUTEX, MOST_THREADS, WAKE
 
 from . import mailbox
 from .calls import Call, Grid, is_first, load_state, local_memory_place, new_state
 from .functions import Function, branch, branch_if, leave
 from .mailbox import Job, JobPlaces
 from .memories import take_memory
-from .system import FUTEX, SCHED_YIELD, WAKE, system_call
+from .system import SCHED_YIELD, system_call
 from .values import Integer, Ordering, Pointer, integer_type
 from .work import call_work
 

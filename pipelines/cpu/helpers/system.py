@@ -7,10 +7,8 @@ from iree.winograd.pipelines.cpu.processor.x86 import X86_64
 
 from .values import Integer, Pointer, Value, emit, integer_type
 
-FUTEX, SCHED_YIELD = 202, 24
-"""Numbers of system calls."""
-WAIT, WAKE = 128, 129
-"""What is asked of a futex that no other process has."""
+SCHED_YIELD = 24
+"""The number of a system call."""
 
 _REGISTERS = ("={rax}", "{rax}", "{rdi}", "{rsi}", "{rdx}", "{r10}", "~{rcx}", "~{r11}", "~{memory}")
 """Of a system call: its result, its number, its arguments, and what it changes."""

@@ -16,17 +16,17 @@ from iree.runtime import version
 from iree.winograd.loading.caller_scheduling import c_library
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.pipelines.problems.helpers import (
+    FUTEX,
     HELPER_FUNCTION,
     HELPERS_FUNCTION,
     MAILBOX_BYTES,
     SLEEPING,
     STOPPED,
+    WAKE,
 )
 from iree.winograd.pipelines.problems.reflection import ORDERED_VERSIONS
 
 _PAGE_BYTES = 4096
-_FUTEX, _WAKE = 202, 129
-"""The system call by which kernels have helpers sleep, on x86-64, and what wakes them."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -86,7 +86,7 @@ class Helpers:
             self._mailbox[STOPPED] = 1
             self._mailbox[SLEEPING : SLEEPING + 4] = 0
             address = ctypes.c_void_p(self._mailbox.ctypes.data + SLEEPING)
-            c_library().syscall(_FUTEX, address, _WAKE, self.count, None)
+            c_library().syscall(FUTEX, address, WAKE, self.count, None)
             for thread in self._threads:
                 thread.join()
             self._mailbox[STOPPED] = 0
@@ -103,10 +103,18 @@ class Helpers:
 
     def _start(self) -> None:
         """Have the threads run code of some program, if they don't run that of one."""
-        if self._threads or not self._code:
+        if self._threads:
             return
-        self._runs = next(iter(self._code))
-        run = _RUN(self._code[self._runs])
+        for reference in list(self._code):
+            # It stays there while it is held here. What is gone is about to be detached.
+            holder = reference()
+            if holder is not None:
+                self._run(reference)
+                return
+
+    def _run(self, program: weakref.ref[object]) -> None:
+        self._runs = program
+        run = _RUN(self._code[program])
         for memory in self._memory:
             places = (self._mailbox.ctypes.data, memory.ctypes.data)
             # What they run isn't Python: at its end they sleep, or are stopped.
