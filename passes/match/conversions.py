@@ -12,7 +12,8 @@ from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.match.navigation import defining_operation
 
 _WIDENING, _NARROWING = "arith.extf", "arith.truncf"
-_ROUNDING = (_NARROWING, _WIDENING)
+ROUNDING = (_NARROWING, _WIDENING)
+"""What rounds a number to half precision, one after the other, and leaves it in single precision."""
 
 
 def widened_source(value: ir.Value) -> ir.Value | None:
@@ -36,7 +37,7 @@ def rounding_type(operation: ir.Operation) -> ir.Type | None:
 
     The result is in f32, too.
     """
-    if _converted(operation, _ROUNDING) is None:
+    if _converted(operation, ROUNDING) is None:
         return None
     (first, *_) = operation.regions[0].blocks[0].operations
     return half_type(first.operation.results[0])
@@ -55,7 +56,7 @@ def only_computation(elementwise: Elementwise, *, rounds: bool = False) -> ir.Op
     operations = (view.operation for view in elementwise.body.operations)
     first, *others = (each for each in operations if each.name != "arith.constant")
     names = [each.name for each in others]
-    if names != ["linalg.yield"] and (not rounds or names != [*_ROUNDING, "linalg.yield"]):
+    if names != ["linalg.yield"] and (not rounds or names != [*ROUNDING, "linalg.yield"]):
         return None
     number = first
     for each in others:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.conversions import ROUNDING, rounded_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
+
+_ROUNDINGS = [[ROUNDING[0]], [*ROUNDING]]
+"""To half precision, in its type or in that of what is rounded."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +25,7 @@ class PixelSum:
     dimensions: int
     """Over how many it is summed."""
     scales: tuple[ir.Operation, ...]
-    """What multiplies or divides all sums, each by one number, in order."""
+    """What multiplies or divides all sums, each by one number, in order, and may round them."""
     reductions: tuple[ir.Operation, ...]
     """One after the other."""
     order: ir.AffineMap
@@ -29,14 +36,27 @@ class PixelSum:
         return self.reductions[-1].results[0]
 
 
-def match_pixel_sum(reduction: ir.Operation) -> PixelSum | None:
-    """The sum over pixels that `reduction` ends: one over all dimensions, or one after the other."""
+def match_pixel_sum(reduction: ir.Operation, *, rounds: bool = False) -> PixelSum | None:
+    """The sum over pixels that `reduction` ends: one over all dimensions, or one after the other.
+
+    With `rounds` means between may be rounded to half precision, if the mean that they are summed for is.
+    """
+    if not rounds:
+        return _pixel_sum(reduction, _is_scale)
+    found = _pixel_sum(reduction, lambda each: _is_scale(each) or _is_scale(each, rounds=True))
+    if found is None or not any(rounded_half(each) for each in found.scales):
+        return found
+    mean = match_pixel_mean(found)
+    return found if mean is not None and mean.half is not None else _pixel_sum(reduction, _is_scale)
+
+
+def _pixel_sum(reduction: ir.Operation, is_scale: Callable[[Elementwise], bool]) -> PixelSum | None:
     reduced = match_reduced(reduction)
     if reduced is None:
         return None
     scales: list[ir.Operation] = []
     reductions = [reduction]
-    while (before := match_summed_before(reduced, _is_scale)) is not None:
+    while (before := match_summed_before(reduced, is_scale)) is not None:
         inner_scales, operation, reduced = before
         scales, reductions = [*inner_scales, *scales], [operation, *reductions]
     dimensions = _summed_dimensions(reduced)
@@ -55,26 +75,32 @@ class PixelMean:
     sums: PixelSum
     divisors: tuple[ir.Value, ...]
     result: ir.Value
+    half: ir.Type | None = None
+    """The type of half precision that the result is rounded to, in f32 or not; None where it isn't."""
 
 
 def match_pixel_mean(sums: PixelSum) -> PixelMean | None:
-    """What only divides `sums` of all pixels, and is all that reads them."""
+    """What only divides `sums` of all pixels, and is all that reads them. It may round to half precision."""
     user = only_user(sums.result)
     last = None if user is None else match_elementwise(user)
-    if not isinstance(last, Elementwise) or last.inputs[0] != sums.result or not _is_scale(last):
+    if not isinstance(last, Elementwise) or last.inputs[0] != sums.result:
+        return None
+    if not _is_scale(last) and not _is_scale(last, rounds=True):
         return None
     divisors = [_divisor(each) for each in (*sums.scales, last.operation)]
     found = tuple(each for each in divisors if each is not None)
     sizes = ir.RankedTensorType(last.result.type).shape
     images_and_channels = [ir.AffineExpr.get_dim(0), ir.AffineExpr.get_dim(1)]
     is_in_order = list(sums.order.results) == images_and_channels and set(sizes[2:]) <= {1}
-    return PixelMean(sums, found, last.result) if is_in_order and len(found) == len(divisors) else None
+    if not is_in_order or len(found) != len(divisors):
+        return None
+    return PixelMean(sums, found, last.result, rounded_half(last.operation))
 
 
 def _divisor(scale: ir.Operation) -> ir.Value | None:
     """The integer, known before it, that an operation divides all sums by; None for another one."""
     body = scale.regions[0].blocks[0]
-    *_, last, _ = (view.operation for view in body.operations)
+    last = _scaling(body)
     number = defining_operation(last.operands[1])
     if last.name != "arith.divf" or number is None or number.name != "arith.sitofp":
         return None
@@ -93,18 +119,37 @@ def _summed_dimensions(reduced: Reduced) -> int | None:
     return summed if summed and kept and channels is not None and None not in kept else None
 
 
-def _is_scale(elementwise: Elementwise) -> bool:
-    """Whether each element is multiplied or divided by a number, the same for all."""
+def rounded_half(scale: ir.Operation) -> ir.Type | None:
+    """The type of half precision that what scales sums rounds them to; None where it doesn't."""
+    *_, end = (view.operation for view in scale.regions[0].blocks[0].operations)
+    (yielded,) = end.operands
+    return half_type(yielded) or rounded_type(yielded)
+
+
+def _scaling(body: ir.Block) -> ir.Operation:
+    """The last operation that isn't a rounding of what was computed before, nor the end."""
+    *computed, _ = (view.operation for view in body.operations)
+    while len(computed) > 1 and computed[-1].name in ROUNDING:
+        computed.pop()
+    return computed[-1]
+
+
+def _is_scale(elementwise: Elementwise, *, rounds: bool = False) -> bool:
+    """Whether each element is multiplied or divided by a number, the same for all, or then rounded."""
     arguments = list(elementwise.body.arguments)
     *computed, terminator = (view.operation for view in elementwise.body.operations)
     if len(arguments) != 2 or not computed or len(set(elementwise.indexing_maps)) != 1:
         return False
-    *of_number, last = computed
+    last = _scaling(elementwise.body)
+    of_number, roundings = computed[: computed.index(last)], computed[computed.index(last) + 1 :]
+    results = [last, *roundings]
     return (
         elementwise.is_pure
         and last.name in ("arith.divf", "arith.mulf")
         and last.operands[0] == arguments[0]
         and last.operands[1] not in arguments
-        and terminator.operands[0] == last.results[0]
+        and terminator.operands[0] == results[-1].results[0]
+        and [each.name for each in roundings] in (_ROUNDINGS if rounds else [[]])
+        and all(after.operands[0] == before.results[0] for before, after in pairwise(results))
         and not any(operand in arguments for each in of_number for operand in each.operands)
     )

@@ -8,6 +8,7 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearrangement
@@ -132,10 +133,9 @@ def gates_misfit(operation: SpreadElementwise) -> Reason | None:
     *outer, channels = type_.shape
     if is_dynamic(channels) or channels % QUAD or not any(map(is_dynamic, outer[1:])):
         return f"channels of {type_} are no quads of an image"
-    if type_.element_type != ir.F32Type.get() or any(
-        ir.RankedTensorType(each.value.type).element_type != type_.element_type for each in operation.operands
-    ):
-        return "images of half precision and of unknown sizes are IREE's"
+    tensors = [operation.elementwise.result, *(each.value for each in operation.operands)]
+    if any(half_type(each) is None and not _is_single(each) for each in tensors):
+        return "images of unknown sizes are of f32 or half precision"
     kinds = [_is_image(each, type_) for each in operation.operands]
     if None in kinds or True not in kinds:
         return "what is spread over an image of unknown sizes is no vector of its channels"
@@ -148,21 +148,32 @@ def lowered_gates(launcher: Launcher, operation: SpreadElementwise) -> ir.Value:
     type_ = ir.RankedTensorType(result.type)
     are_images = tuple(bool(_is_image(each, type_)) for each in operation.operands)
     function = VectorFunction.of(operation.elementwise.body)
-    kernel = GatesKernel(type_.shape[-1], are_images, function, numbers_for(launcher.target))
+    types = [str(ir.RankedTensorType(each.value.type).element_type) for each in operation.operands]
+    together = launcher.target.together(type_.shape[-1], *types, str(type_.element_type))
+    kernel = GatesKernel(type_.shape[-1], are_images, function, together, numbers_for(launcher.target))
+
+    def array(value: ir.Value) -> TensorArgument:
+        image = image_array(value, "output", by_quads=True, channels_first=False)
+        return replace(image, together=together)
+
     operands = [
         (
             each.value,
-            image_array(each.value, "output", by_quads=True, channels_first=False)
+            array(each.value)
             if is_image
-            else TensorArgument.of(each.value, by_quads=True),
+            else replace(TensorArgument.of(each.value, by_quads=True), together=together),
         )
         for each, is_image in zip(operation.operands, are_images, strict=True)
     ]
     image = operation.operands[are_images.index(True)].value
     spatial = {Size("output", d): size_of(image, 1 + d) for d in range(type_.rank - 2)}
     sizes = {BATCH: size_of(image, 0), **spatial}
-    written = image_array(result, "output", by_quads=True, channels_first=False)
-    return launcher.launch(kernel, kernel.name, WorkgroupThreads(GATE_THREADS), operands, written, sizes)
+    threads = WorkgroupThreads(GATE_THREADS)
+    return launcher.launch(kernel, kernel.name, threads, operands, array(result), sizes)
+
+
+def _is_single(value: ir.Value) -> bool:
+    return isinstance(ir.RankedTensorType(value.type).element_type, ir.F32Type)
 
 
 def _is_image(operand: EpilogueOperand, result: ir.RankedTensorType) -> bool | None:

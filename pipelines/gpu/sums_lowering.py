@@ -75,18 +75,18 @@ class SumsLowering:
         """
         dimensions = operation.dimensions
         if dimensions == 1:
-            return _RowSums(self.launcher, operation.image).launch(1, operation.divisors)
+            return _RowSums(self.launcher, operation.image).launch(1, operation)
         rank = ir.RankedTensorType(operation.image.type).rank - 2
         summed = tuple(
             size_of(operation.image, 1 + rank - dimensions + number) for number in range(dimensions)
         )
         few = replace(self.launcher, images=SummedRange(0, _FEW_PIXELS))
         many = replace(self.launcher, images=SummedRange(_FEW_PIXELS, None))
-        sums = _RowSums(few, operation.image, summed).launch(dimensions, operation.divisors)
+        sums = _RowSums(few, operation.image, summed).launch(dimensions, operation)
         rows = operation.image
         for _ in range(dimensions - 1):
             rows = _RowSums(many, rows, summed).launch(1)
-        return _RowSums(many, rows, summed).launch(1, operation.divisors, onto=sums)
+        return _RowSums(many, rows, summed).launch(1, operation, onto=sums)
 
     def partial_moments(self, operation: PartialMoments) -> ir.Value:
         """`2 x outer x parts x kept`: means, and sums of squared deviations."""
@@ -149,19 +149,25 @@ class _RowSums:
     image: ir.Value
     summed: tuple[int | ir.Value, ...] = ()
 
-    def launch(
-        self, dimensions: int, divisors: Sequence[ir.Value] = (), onto: ir.Value | None = None
-    ) -> ir.Value:
-        """The sums over the last dimensions, in memory of their own unless it is that of others."""
+    def launch(self, dimensions: int, whole: RowSums | None = None, onto: ir.Value | None = None) -> ir.Value:
+        """The sums over the last dimensions, in memory of their own unless it is that of others.
+
+        They are divided and rounded as the `whole` sum that they end is.
+        """
         type_ = ir.RankedTensorType(self.image.type)
-        rank = type_.rank - 2
-        kernel = RowSumsKernel(rank, type_.shape[-1], len(divisors), dimensions)
+        rank, channels, element = type_.rank - 2, type_.shape[-1], str(type_.element_type)
+        divisors = () if whole is None else whole.divisors
+        half = None if whole is None or whole.half is None else str(whole.half)
+        together = self.launcher.target.together(channels, element)
+        kernel = RowSumsKernel(rank, channels, len(divisors), dimensions, together, half)
         tensor = image_tensor(type_, _IMAGE, channels_first=False)
-        source = TensorArgument.of(self.image, by_quads=kernel.width == QUAD, tensor=tensor)
+        source = TensorArgument.of(self.image, by_quads=kernel.width > 1, tensor=tensor)
+        source = replace(source, together=together)
         gone = {Size(_IMAGE, dimension) for dimension in range(rank - dimensions, rank)}
         result = replace(
             source,
             extents=(*source.extents[: -1 - dimensions], source.extents[-1]),
+            element=F32.name if whole is None or whole.element is None else str(whole.element),
             by_quads=False,
             dynamic=tuple(each for each in source.dynamic if each not in gone),
         )

@@ -12,6 +12,7 @@ from iree.winograd.passes.match.channel_slice import match_insert
 from iree.winograd.passes.match.columns import ColumnMatrices
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, unreshaped
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.places import Places
@@ -355,9 +356,10 @@ def _misfit_of_channels_first(operation: ChannelsFirst, target: GpuTarget) -> Re
 
 
 def _misfit_of_row_sums(operation: RowSums) -> Reason | None:
-    if not isinstance(ir.RankedTensorType(operation.image.type).element_type, ir.F32Type):
-        return "sums of images of unknown sizes are of f32"
-    return None
+    element = ir.RankedTensorType(operation.image.type).element_type
+    if isinstance(element, ir.F32Type) or half_type(operation.image) is not None:
+        return None
+    return f"images of unknown sizes that are summed are of f32 or half precision, not of {element}"
 
 
 _Misfit = Callable[[Any, GpuTarget], Reason | None]

@@ -123,12 +123,15 @@ class ResampledImage:
 class RowSums:
     """Sums of `N x H... x W x C` over W, or over as many `dimensions` before C. C is static.
 
-    They are divided by `divisors`, integers, one after the other.
+    They are divided by `divisors`, integers, one after the other, and rounded to `half` precision then.
     """
 
     image: ir.Value
     divisors: tuple[ir.Value, ...] = ()
     dimensions: int = 1
+    half: ir.Type | None = None
+    element: ir.Type | None = None
+    """The type of the result, f32 unless it is the one that is rounded to."""
 
 
 @dataclass(frozen=True)

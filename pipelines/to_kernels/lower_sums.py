@@ -118,7 +118,7 @@ class LowerSums:
         rewrite_each("deviations", deviations, partial(_lower_deviations, backend, lowering))
         left = [each for each in walk(module) if is_reduction(each)]
         rewrite_each("sum", left, partial(_lower_sum, backend, lowering))
-        ends = _ends_of_pixel_sums(module)
+        ends = _ends_of_pixel_sums(module, backend)
         rewrite_each("sum of pixels", ends, partial(_lower_pixel_sum, backend, lowering))
 
 
@@ -184,19 +184,20 @@ def _lower_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) ->
     _replace(found.result, sums)
 
 
-def _ends_of_pixel_sums(module: ir.Operation) -> list[ir.Operation]:
+def _ends_of_pixel_sums(module: ir.Operation, backend: Backend) -> list[ir.Operation]:
     """The reductions that end sums over pixels, but for those whose sums are summed further."""
-    sums = [found for each in walk(module) if (found := match_pixel_sum(each)) is not None]
+    rounds = _rounds_means(backend)
+    sums = [found for each in walk(module) if (found := match_pixel_sum(each, rounds=rounds)) is not None]
     summed = [each for found in sums for each in found.reductions[:-1]]
     return [each for found in sums if (each := found.reductions[-1]) not in summed]
 
 
 def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operation) -> None:
-    found = match_pixel_sum(reduction)
+    found = match_pixel_sum(reduction, rounds=_rounds_means(backend))
     if found is None:
         return
-    if backend.iree_code.vectorizes_loops:
-        # Kernels of CPUs widen what they load.
+    if backend.iree_code.vectorizes_loops or backend.iree_code.converts_half:
+        # Kernels widen what they load.
         found = replace(found, image=widened_source(found.image) or found.image)
     *sizes, channels = ir.RankedTensorType(found.image.type).shape
     if is_dynamic(channels):
@@ -206,7 +207,7 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
     if backend.misfit(RowSums(found.image)) is not None:
         return
     mean = match_pixel_mean(found)
-    if mean is not None and backend.misfit(RowSums(found.image, mean.divisors)) is None:
+    if mean is not None and backend.misfit(RowSums(found.image, mean.divisors, half=mean.half)) is None:
         _lower_pixel_mean(backend, lowering, mean)
         return
 
@@ -217,7 +218,7 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
         return total
 
     with reduction.location, ir.InsertionPoint(reduction):
-        sums = _pixel_sums(backend, lowering, found.image, found.dimensions)
+        sums = _pixel_sums(backend, lowering, RowSums(found.image, dimensions=found.dimensions))
         init = tensor.empty(shape_of(found.result), ir.RankedTensorType(found.result.type).element_type)
         result = build_elementwise([(sums, found.order)], init, scaled)
     _replace(found.result, result)
@@ -232,28 +233,29 @@ def _adds_faster(backend: Backend, image: ir.Value) -> bool:
     return backend.iree_code.vectorizes_loops and is_stored and channels >= _LEAST_CHANNELS
 
 
-def _pixel_sums(
-    backend: Backend,
-    lowering: Lowering,
-    image: ir.Value,
-    dimensions: int,
-    divisors: tuple[ir.Value, ...] = (),
-) -> ir.Value:
+def _rounds_means(backend: Backend) -> bool:
+    """Whether kernels round means to half precision: those that divide, where IREE converts it, too."""
+    return backend.iree_code.converts_half and not backend.iree_code.vectorizes_loops
+
+
+def _pixel_sums(backend: Backend, lowering: Lowering, of_all: RowSums) -> ir.Value:
     """At once, if kernels can, or one dimension after the other, of which the last sums are divided."""
-    of_all = RowSums(image, divisors, dimensions)
     if backend.misfit(of_all) is None:
         return lowering.compute(of_all)
-    for _ in range(dimensions - 1):
+    image = of_all.image
+    for _ in range(of_all.dimensions - 1):
         image = lowering.compute(RowSums(image))
-    return lowering.compute(RowSums(image, divisors))
+    return lowering.compute(replace(of_all, image=image, dimensions=1))
 
 
 def _lower_pixel_mean(backend: Backend, lowering: Lowering, mean: PixelMean) -> None:
     # Its divisors are known where it is.
     last = mean.result.owner.operation
     with last.location, ir.InsertionPoint(last):
-        divided = _pixel_sums(backend, lowering, mean.sums.image, mean.sums.dimensions, mean.divisors)
-        sizes = list(ir.RankedTensorType(mean.result.type).shape)
+        type_ = ir.RankedTensorType(mean.result.type)
+        of_all = RowSums(mean.sums.image, mean.divisors, mean.sums.dimensions, mean.half, type_.element_type)
+        divided = _pixel_sums(backend, lowering, of_all)
+        sizes = list(type_.shape)
         if len(sizes) > 2:
             images = size_of(divided, 0)
             unknown = [] if isinstance(images, int) else [images]

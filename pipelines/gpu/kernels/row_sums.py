@@ -8,6 +8,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Size, Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import (
@@ -43,6 +44,10 @@ class RowSumsKernel:
     """Numbers that the sums are divided by."""
     dimensions: int = 1
     """Those that are summed, the last ones."""
+    together: int = QUAD
+    """Channels that a thread reads at a time of rows that have whole ones of so many."""
+    half: str | None = None
+    """What the quotients are rounded to, by MLIR's name of the type."""
 
     @property
     def name(self) -> str:
@@ -51,7 +56,7 @@ class RowSumsKernel:
 
     @property
     def width(self) -> int:
-        return QUAD if self.channels % QUAD == 0 else 1
+        return self.together if self.channels % self.together == 0 else 1
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Rows of all images, and lines of channels."""
@@ -72,7 +77,7 @@ class RowSumsKernel:
 
         def load(number: Index) -> ir.Value:
             place = begin + number * (along * self.channels)
-            return image.load_scalar(place) if self.width == 1 else image.load(place)
+            return image.load_scalar(place) if self.width == 1 else image.load(place, self.width)
 
         def add(state: State, number: Index, loads: int) -> State:
             return SUM.add(state, [load(number + each) for each in range(loads)])
@@ -88,7 +93,7 @@ class RowSumsKernel:
             for number in range(1, LOADS - 1):
                 loaded = load((first + number).minimum(count - 1))
                 exists = (first + number).less_than(count)
-                loads.append((quad_or_zero if self.width == QUAD else _or_zero)(exists, loaded))
+                loads.append((_or_zero if self.width == 1 else quad_or_zero)(exists, loaded))
             return SUM.add(state, loads)
 
         state = loop_carried(whole, 1, zero, lambda i, state: add(state, i * LOADS, LOADS), "loads")
@@ -105,6 +110,8 @@ class RowSumsKernel:
                     ir.IntegerType.get_signless(32), work.sizes[divisor_size(number)].value
                 )
                 total = arith.divf(total, arith.uitofp(output.computed, divisor))
+            if self.half is not None:
+                total = NUMBERS[self.half].rounded(total)
             output.store_scalar(total, row * self.channels + first + thread_id())
 
         is_channel = (first + thread_id()).less_than(self.channels)

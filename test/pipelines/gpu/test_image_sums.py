@@ -160,6 +160,27 @@ def test_means_in_half_precision_are_rounded_once(
     assert ((result - x.double().mean((2, 3))).abs() <= bound_of_means(x)).all()
 
 
+@pytest.mark.matrix_units
+@pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16])
+def test_means_in_half_precision_of_any_size_are_rounded_once(
+    type_: torch.dtype, gpu_target: str, gpu_device: str
+) -> None:
+    """On CUDA: of few pixels, which one kernel sums, and of many."""
+    sizes = {2 + d: torch.export.Dim(f"size_{d}") for d in range(2)}
+    given = torch.zeros(1, 64, 9, 8, dtype=type_)
+    exported = torch.export.export(Means(64).eval().to(type_), (given,), dynamic_shapes=(sizes,))
+    compiled = bytes(
+        iree.winograd.compile(iree.winograd.import_torch(exported), target=gpu_target, strict=True)
+    )
+    assert b"winograd_pixel_sums_anyxanyx64" in compiled and b"_reduction_" not in compiled
+    program = iree.winograd.load(compiled, gpu_device)
+    random = torch.Generator().manual_seed(0)
+    for size in [(5, 7), (31, 33), (33, 64), (3, 700)]:
+        x = (torch.randint(-8, 9, (1, 64, *size), generator=random) / 8).to(type_)
+        result = torch.as_tensor(program(x)).double()
+        assert ((result - x.double().mean((2, 3))).abs() <= bound_of_means(x)).all()
+
+
 def bound_of_means(x: torch.Tensor) -> torch.Tensor:
     """Of means of numbers whose sums are exact in f32: quotients by two products, then a rounding."""
     exact, roundoff = x.double().mean((2, 3)).abs(), torch.finfo(x.dtype).eps / 2
