@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import iree.winograd
 import numpy as np
 import numpy.typing as npt
+from host import HOST
 from iree.winograd.dialect.algebra.numerics import error_bound
+from iree.winograd.pipelines.cpu.backend import CpuBackend
+from iree.winograd.pipelines.machines.model import machine_to_json
 
 SIZE, CHANNELS, LAYERS = 10, 32, 8
 IDENTITY = "affine_map<(n, h, w, c) -> (n, h, w, c)>"
@@ -53,6 +61,18 @@ def residual_layers(seed: int, image_size: int | None = SIZE) -> str:
         image = f"%r{layer}"
     body = "\n".join([*lines, f"return {image} : {image_type}"])
     return f"func.func @main(%x: {image_type}) -> {image_type} {{\n{body}\n}}"
+
+
+def compile_shared(source: str, threads: int) -> bytes:
+    """The program for this processor, with layers that threads share however soon one of them would be done.
+
+    As for a machine on which no time is lost until a thread begins.
+    """
+    machine = replace(CpuBackend(HOST).default_machine, wake_seconds=1e-12)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "machine.json")
+        path.write_text(machine_to_json(machine))
+        return iree.winograd.compile(source, target="cpu", threads=threads, machine=path, strict=True)
 
 
 def exact(seed: int, image: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.float64], float]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from chained_layers import CHANNELS, LAYERS, SIZE, exact, residual_layers
+from chained_layers import CHANNELS, LAYERS, SIZE, compile_shared, exact, residual_layers
 from iree.compiler import version
 from iree.runtime import version as runtime_version
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
@@ -33,7 +33,7 @@ LARGE_SIZE, SHARES = 48, 16
 
 @pytest.fixture(scope="module")
 def program() -> bytes:
-    return iree.winograd.compile(residual_layers(0), target="cpu", threads=4, strict=True)
+    return compile_shared(residual_layers(0), 4)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_waits_on_any_number_of_workers(program: bytes, image: npt.NDArray[np.fl
 
 @pytest.fixture(scope="module")
 def open_program() -> bytes:
-    return iree.winograd.compile(residual_layers(3, None), target="cpu", threads=4, strict=True)
+    return compile_shared(residual_layers(3, None), 4)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4, 7])
@@ -78,7 +78,7 @@ def test_kernels_that_are_told_sizes_wait(open_program: bytes, threads: int) -> 
 def test_shares_wait_for_what_they_read() -> None:
     """Of kernels that begin while others of the kernel before are at work, however few workers there are."""
     source = residual_layers(2, LARGE_SIZE)
-    program = iree.winograd.compile(source, target="cpu", threads=SHARES, strict=True)
+    program = compile_shared(source, SHARES)
     size = (1, LARGE_SIZE, LARGE_SIZE, CHANNELS)
     image = np.random.default_rng(3).uniform(-1, 1, size).astype(np.float32)
     expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from agreement import expect_within
-from chained_layers import CHANNELS, SIZE, exact, residual_layers
+from chained_layers import CHANNELS, SIZE, compile_shared, exact, residual_layers
 from host import HOST
 from iree.winograd.loading.helpers import Helpers
 from iree.winograd.loading.runtime import LoadedProgram
@@ -49,12 +49,12 @@ def _with_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def program() -> bytes:
-    return iree.winograd.compile(residual_layers(0), target="cpu", threads=2, strict=True)
+    return compile_shared(residual_layers(0), 2)
 
 
 @pytest.fixture(scope="module")
 def other() -> bytes:
-    return iree.winograd.compile(residual_layers(3, None), target="cpu", threads=2, strict=True)
+    return compile_shared(residual_layers(3, None), 2)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_programs_of_which_iree_translated_the_kernels_run(
 ) -> None:
     """They were given out before IREE translates kernels, and compiled further by its own tool."""
     monkeypatch.setattr(ShareWorkgroups, "run", lambda self, module: None)
-    alone = iree.winograd.compile(residual_layers(0), target="cpu", threads=2, strict=True)
+    alone = compile_shared(residual_layers(0), 2)
     loaded = iree.winograd.load(alone, threads=2)
     before = jobs(loaded)
     expect_within(np.asarray(loaded(image)), *exact(0, image))
@@ -172,7 +172,7 @@ def test_a_program_has_workers_where_helpers_would_take_its_callers_processor(
 
 
 def test_programs_for_many_threads_have_workers(image: npt.NDArray[np.float32]) -> None:
-    many = iree.winograd.compile(residual_layers(0), target="cpu", threads=MOST_THREADS + 1, strict=True)
+    many = compile_shared(residual_layers(0), MOST_THREADS + 1)
     assert HELPERS_FUNCTION.encode() not in many
     assert iree.winograd.load(many, threads=2).main.device.workers == 2
 
