@@ -5,13 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.compiler import version
-from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.bindings import ir, memref
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import KERNEL, operations_of, symbol_name
 
 from ..backends.module_backend import supported_backend
+from ..cpu.lowering import translation
+from ..emission.buffer import Buffer
+from ..emission.dispatch import KernelFunction, emit_dispatch, emit_executable
+from ..emission.index import Index
+from ..emission.public_function import (
+    BUFFER_VIEW,
+    export_tensor,
+    import_tensor,
+    public_function,
+    return_from,
+)
+from ..emission.signature import DispatchSignature
 from ..problems.executable_target import executable_targets
 from ..problems.helpers import HELPERS_FUNCTION, MAILBOX_BYTES, MAILBOX_KERNEL, MOST_THREADS
 from ..problems.reflection import ORDERED_VERSIONS
@@ -19,33 +31,6 @@ from ..selection.options import WinogradOptions
 
 _FORMAT = "embedded-elf"
 """How IREE's names of binaries begin that it loads itself."""
-_BOX = f"{MAILBOX_BYTES // 4}xi32"
-_PROGRAM = f"""
-stream.executable private @{MAILBOX_KERNEL} {{
-  stream.executable.export public @{MAILBOX_KERNEL} workgroups() -> (index, index, index) {{
-    %one = arith.constant 1 : index
-    stream.return %one, %one, %one : index, index, index
-  }}
-  builtin.module {{
-    func.func @{MAILBOX_KERNEL}(%0: !stream.binding, %1: !stream.binding) {{
-      %zero = arith.constant 0 : index
-      %mailbox = stream.binding.subspan %0[%zero] : !stream.binding -> memref<{_BOX}>
-      %result = stream.binding.subspan %1[%zero] : !stream.binding -> memref<1xi32>
-      %read = memref.load %mailbox[%zero] : memref<{_BOX}>
-      memref.store %read, %result[%zero] : memref<1xi32>
-      return
-    }}
-  }}
-}}
-util.func public @{HELPERS_FUNCTION}(%0: !hal.buffer_view) -> !hal.buffer_view {{
-  %mailbox = hal.tensor.import %0 : !hal.buffer_view -> tensor<{_BOX}>
-  %read = flow.dispatch @{MAILBOX_KERNEL}::@{MAILBOX_KERNEL}(%mailbox) : (tensor<{_BOX}>) -> tensor<1xi32>
-  %1 = hal.tensor.export %read : tensor<1xi32> -> !hal.buffer_view
-  util.return %1 : !hal.buffer_view
-}}
-"""
-"""IREE has the kernel read the caller's memory, and write something, so that it stays. What it does is
-written once it is translated."""
 
 
 @register_pass("winograd-admit-helpers")
@@ -88,6 +73,30 @@ def admits_helpers(module: ir.Operation) -> bool:
 
 def _admit(module: ir.Operation) -> None:
     with module.context, module.location:
-        added = ir.Module.parse(_PROGRAM)
-    for operation in operations_of(added.operation):
-        module.regions[0].blocks[0].append(operation)
+        number = ir.IntegerType.get_signless(32)
+        mailbox = ir.RankedTensorType.get([MAILBOX_BYTES // 4], number)
+        signature = DispatchSignature.of([mailbox], ir.RankedTensorType.get([1], number))
+        emit_executable(
+            module,
+            MAILBOX_KERNEL,
+            signature,
+            translation(),
+            lambda sizes: (Index(1),),
+            _emit_read,
+            signature.bindings(),
+        )
+        view = ir.Type.parse(BUFFER_VIEW)
+        body = public_function(module, HELPERS_FUNCTION, [view], [view])
+        with ir.InsertionPoint(body):
+            given = import_tensor(mailbox, body.arguments[0])
+            return_from([export_tensor(emit_dispatch(MAILBOX_KERNEL, signature, [given]))])
+
+
+def _emit_read(kernel: KernelFunction[Buffer]) -> None:
+    """Has a kernel read the caller's memory, and write something, so that IREE keeps both.
+
+    What it does instead is written once it is translated.
+    """
+    mailbox, result = (buffer.memref for buffer in kernel.buffers)
+    first = [Index(0).value]
+    memref.store(memref.load(mailbox, first), result, first)

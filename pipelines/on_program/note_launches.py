@@ -19,6 +19,7 @@ from iree.winograd.passes.match.navigation import (
     walk,
 )
 
+from ..emission.public_function import BUFFER_VIEW, public_function, return_from
 from ..problems.executable_target import CUDA_FORMAT, binary_formats
 from ..problems.launches import (
     CONSTANTS_FUNCTION,
@@ -35,7 +36,6 @@ from ..problems.launches import (
 from ..problems.open_launches import CONSTANT, OPEN_LAUNCHES_KEY, OPERATIONS, SIZE, OpenLaunches, Step
 
 _BUFFER = "!hal.buffer"
-_BUFFER_VIEW = "!hal.buffer_view"
 _COMMANDS = "!hal.command_buffer"
 
 _COMPARISON, _ASSUMPTION, _DIMENSION = "arith.cmpi", "util.assume.int", "hal.buffer_view.dim"
@@ -155,26 +155,11 @@ class _Program:
         """Add the function that returns the constants' memory, if a list reads some."""
         if not self.constants:
             return
-        block = module.regions[0].blocks[0]
-        view = ir.Type.parse(_BUFFER_VIEW, module.context)
-        with module.location, ir.InsertionPoint(block):
-            type_ = ir.TypeAttr.get(ir.FunctionType.get([], [view] * len(self.constants)))
-            function = ir.Operation.create(
-                "util.func",
-                attributes={
-                    "function_type": type_,
-                    "sym_name": ir.StringAttr.get(CONSTANTS_FUNCTION),
-                    "sym_visibility": ir.StringAttr.get("public"),
-                    "tied_operands": ir.ArrayAttr.get(
-                        [ir.IntegerAttr.get(ir.IndexType.get(), -1)] * len(self.constants)
-                    ),
-                },
-                regions=1,
-            )
-            body = function.regions[0].blocks.append()
-        with module.location, ir.InsertionPoint(body):
-            views = [_bytes_of(name) for name in self.constants]
-            ir.Operation.create("util.return", operands=views)
+        with module.context, module.location:
+            views = [ir.Type.parse(BUFFER_VIEW)] * len(self.constants)
+            body = public_function(module, CONSTANTS_FUNCTION, [], views)
+            with ir.InsertionPoint(body):
+                return_from([_bytes_of(name) for name in self.constants])
 
     def constant(self, load: ir.Operation) -> Memory:
         """The memory that `load` reads of a global."""
@@ -444,7 +429,7 @@ def _bytes_of(constant: str) -> ir.Value:
     encoding = ir.Operation.create("hal.encoding_type", [number]).result
     view: ir.Value = ir.Operation.create(
         "hal.buffer_view.create",
-        [ir.Type.parse(_BUFFER_VIEW)],
+        [ir.Type.parse(BUFFER_VIEW)],
         [buffer, begin, length, type_, encoding, length],
     ).result
     return view
