@@ -31,7 +31,13 @@ FOLDERS = {
         ("for_target", "iree_workarounds", "on_program", "to_kernels"),
         ("",),
     ),
-    "pipelines.cpu": (("processor",), ("helpers", "schedules", "tiles"), ("kernels",), ("choice",), ("",)),
+    "pipelines.cpu": (
+        ("processor",),
+        ("helpers", "schedules", "tiles"),
+        ("kernels",),
+        ("choice", "tensor_kernels"),
+        ("",),
+    ),
     "pipelines.gpu": (("device",), ("schedules",), ("packing",), ("kernels", "choice"), ("",)),
     "": (
         ("atomic_file", "diagnostic"),

@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from iree.winograd.pipelines.cpu import tensor_kernels
+from iree.winograd.pipelines.cpu.tensor_kernels import products
 from torch.nn.functional import scaled_dot_product_attention
 from wide import wide, wide_combinations
 
@@ -326,7 +326,7 @@ def test_one_kernel_computes_attention_of_many_scores(
     threads: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tensor_kernels, "_SCORES_IN_CACHE", 0)
+    monkeypatch.setattr(products, "_SCORES_IN_CACHE", 0)
     torch.manual_seed(0)
     tokens = [torch.randn(batch, count, model.heads * width) for count in (queries, keys, keys)]
     compiled = iree.winograd.compile(
@@ -437,7 +437,7 @@ def test_few_scores_stay_in_the_cache_between_kernels() -> None:
 
 def test_attention_of_a_program_without_attention_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of bytes, for which IREE loads no more dialects than they name."""
-    monkeypatch.setattr(tensor_kernels, "_SCORES_IN_CACHE", 0)
+    monkeypatch.setattr(products, "_SCORES_IN_CACHE", 0)
     tokens = torch.randn(1, 32, 48)
     program = iree.winograd.import_torch(Heads(2), tokens, tokens, tokens).program
     assert b"winograd_safe_attention" in iree.winograd.compile(program, target="cpu", threads=1, strict=True)
