@@ -47,11 +47,17 @@ class HostDriver:
         """A function that the library doesn't have."""
         self.calls: list[str] = []
         self.contexts = [1]
-        self.nodes: dict[int, Node] = {}
+        self.graphs: list[dict[int, Node]] = []
+        """The nodes of each graph: one that is launched again does what it did, whatever others do since."""
         self.streams: list[int] = []
         self.freed: list[str] = []
         self.shared_bytes: dict[int, int] = {}
         self._names = list(kernels)
+
+    @property
+    def nodes(self) -> dict[int, Node]:
+        """Those of the last graph."""
+        return self.graphs[-1]
 
     def __getattr__(self, name: str) -> Callable[..., int]:
         if name == self.lacking:
@@ -136,49 +142,49 @@ class HostDriver:
         self.shared_bytes[function.value] = value.value
 
     def _graph_create(self, graph: Any, flags: Any) -> None:
-        graph._obj.value = 1
-        self.nodes.clear()
+        self.graphs.append({})
+        graph._obj.value = len(self.graphs)
 
     def _graph_add_kernel_node(self, node: Any, graph: Any, after: Any, count: Any, parameters: Any) -> None:
-        self._add(node, after, count, self._kernel_run(parameters._obj))
+        self._add(graph, node, after, count, self._kernel_run(parameters._obj))
 
     def _graph_add_memset_node(self, node: Any, graph: Any, after: Any, count: Any, *rest: Any) -> None:
-        self._add(node, after, count, _fill_run(rest[0]._obj))
+        self._add(graph, node, after, count, _fill_run(rest[0]._obj))
 
     def _graph_add_memcpy_node(self, node: Any, graph: Any, after: Any, count: Any, *rest: Any) -> None:
-        self._add(node, after, count, _copy_run(rest[0]._obj))
+        self._add(graph, node, after, count, _copy_run(rest[0]._obj))
 
     def _graph_add_dependencies_v2(
         self, graph: Any, before: Any, after: Any, edges: Any, count: c_size_t
     ) -> None:
         assert count.value == 1
-        node, edge = self.nodes[after._obj.value], edges._obj
+        node, edge = self._graph(graph)[after._obj.value], edges._obj
         node.early.append(before._obj.value)
         assert (edge.from_port, edge.to_port, edge.type) == _PROGRAMMATIC
 
     def _graph_instantiate_with_flags(self, executable: Any, graph: Any, flags: Any) -> None:
-        executable._obj.value = 2
+        executable._obj.value = graph.value
 
     def _graph_exec_kernel_node_set_params(self, executable: Any, node: c_void_p, parameters: Any) -> None:
-        self.nodes[node.value or 0].run = self._kernel_run(parameters._obj)
+        self._graph(executable)[node.value or 0].run = self._kernel_run(parameters._obj)
 
     def _graph_exec_memset_node_set_params(self, executable: Any, node: c_void_p, *rest: Any) -> None:
-        self.nodes[node.value or 0].run = _fill_run(rest[0]._obj)
+        self._graph(executable)[node.value or 0].run = _fill_run(rest[0]._obj)
 
     def _graph_exec_memcpy_node_set_params(self, executable: Any, node: c_void_p, *rest: Any) -> None:
-        self.nodes[node.value or 0].run = _copy_run(rest[0]._obj)
+        self._graph(executable)[node.value or 0].run = _copy_run(rest[0]._obj)
 
     def _graph_launch(self, executable: Any, stream: c_void_p) -> None:
         self.streams.append(stream.value or 0)
-        done: set[int] = set()
+        nodes, done = self._graph(executable), set[int]()
         # Those that wait for nothing more, the last of them first: stages may be done in any order.
-        while len(done) < len(self.nodes):
+        while len(done) < len(nodes):
             ready = [
                 each
-                for each, node in self.nodes.items()
+                for each, node in nodes.items()
                 if each not in done and done.issuperset([*node.after, *node.early])
             ]
-            self.nodes[ready[-1]].run()
+            nodes[ready[-1]].run()
             done.add(ready[-1])
 
     def _graph_destroy(self, graph: c_void_p) -> None:
@@ -187,9 +193,14 @@ class HostDriver:
     def _graph_exec_destroy(self, executable: c_void_p) -> None:
         self.freed.append("executable")
 
-    def _add(self, node: Any, after: Any, count: Any, run: Callable[[], None]) -> None:
-        node._obj.value = 100 + len(self.nodes)
-        self.nodes[node._obj.value] = Node(run, [after._obj.value] * count.value)
+    def _add(self, graph: c_void_p, node: Any, after: Any, count: Any, run: Callable[[], None]) -> None:
+        nodes = self._graph(graph)
+        node._obj.value = 100 + len(nodes)
+        nodes[node._obj.value] = Node(run, [after._obj.value] * count.value)
+
+    def _graph(self, handle: c_void_p) -> dict[int, Node]:
+        """The nodes of a graph, or of what launches it."""
+        return self.graphs[(handle.value or 0) - 1]
 
     def _kernel_run(self, parameters: KernelParameters) -> Callable[[], None]:
         """The driver reads operands when it is told of them, not when a graph is launched."""

@@ -231,6 +231,19 @@ def test_commands_are_done_in_order_wherever_memory_lies(host: HostDriver, binar
     assert (host.streams, len(host.nodes)) == ([7, 7, 7], 5)
 
 
+def test_graphs_take_turns(host: HostDriver, binaries: Sequence[bytes]) -> None:
+    """Each does what it did before, with memory where it was."""
+    arguments = array(2, 5), array(-1, 4, 9)
+    calls = [Call(argument) for argument in arguments]
+    graphs = [make_graph(host, binaries, call) for call in calls]
+    for number in (0, 1, 0):
+        for call in calls:
+            call.result[:] = 0
+        graphs[number].launch(calls[number].addresses, stream=7)
+        np.testing.assert_array_equal(calls[number].result, expected(arguments[number]))
+        np.testing.assert_array_equal(calls[1 - number].result, 0)
+
+
 def test_kernels_that_wait_are_launched_ahead_of_the_end_of_others(
     host: HostDriver, binaries: Sequence[bytes]
 ) -> None:
