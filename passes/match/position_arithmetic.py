@@ -140,4 +140,4 @@ class _Steps:
 
 def _is_computed(type_: ir.Type) -> bool:
     is_truth = isinstance(type_, ir.IntegerType) and type_.width == 1
-    return is_truth or is_of_positions(type_) or isinstance(type_, ir.F32Type)
+    return is_truth or is_of_positions(type_) or isinstance(type_, ir.F32Type | ir.F16Type | ir.BF16Type)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
@@ -36,7 +37,8 @@ def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value
     """Emits the dispatch of an operation: its result, or a larger tensor with these channels."""
     channels = ir.RankedTensorType(operation.image.type).shape[-1]
     arithmetic = computed_taps(operation)
-    kernel = SelectionKernel(Selection(operation.is_weighted, channels), arithmetic)
+    rounded = None if operation.rounded is None else str(operation.rounded)
+    kernel = SelectionKernel(Selection(operation.is_weighted, channels, rounded), arithmetic)
     operands = [image_in_place(operation.image, channels, by_quads=channels % QUAD == 0)]
     if arithmetic is None:
         for dimension, taps in enumerate(operation.taps):
@@ -54,12 +56,13 @@ def lowered_selection(launcher: Launcher, operation: PixelSelection) -> ir.Value
 
 def _result(operation: PixelSelection, channels: int) -> TensorArgument:
     """What is written, as an array N x OH... x C."""
-    if not operation.makes_first:
-        return image_array(operation.like, "output", channels % QUAD == 0, channels_first=False)
     like = ir.RankedTensorType(operation.like.type)
+    element = like.element_type if operation.half is None else operation.half
+    if not operation.makes_first:
+        argument = image_array(operation.like, "output", channels % QUAD == 0, channels_first=False)
+        return replace(argument, element=str(element))
     shape = [like.shape[dimension] for dimension in image_layout.to_channels_first(like.rank)]
-    type_ = ir.RankedTensorType.get(shape, like.element_type)
-    tensor = image_tensor(type_, "output", channels_first=True)
+    tensor = image_tensor(ir.RankedTensorType.get(shape, element), "output", channels_first=True)
     argument = TensorArgument.of(operation.like, by_quads=False, tensor=tensor)
     return argument.permuted(image_layout.to_channels_last(like.rank))
 

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp
-from iree.winograd.passes.build.conversions import converted
+from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.build.slices import insert_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice
 from iree.winograd.passes.match.conversions import is_narrowing
+from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first
 from iree.winograd.passes.match.navigation import SIZE, readers, walk
@@ -38,7 +39,8 @@ class SelectPixels:
     channels-last images of f32. Where these are concatenated for convolutions it writes to their place, and
     with channels first what is only made so, of up to 16 channels on GPUs. GPUs' kernels compute positions
     and weights themselves; what is linear by others is left there. Products and sums that a program of half
-    precision rounds are rounded by kernels of CPUs, and stored so where they are made channels first.
+    precision rounds are rounded by kernels of CPUs and through CUDA, and stored so where they are made
+    channels first, through CUDA wherever they are no part of a concatenation.
 
         %a = linalg.generic ins(%rows : tensor<?xi64>) { tensor.extract %x[%n, %row, %j, %c] }
         %r = linalg.generic ins(%columns : tensor<?xi64>) { tensor.extract %a[%n, %i, %column, %c] }
@@ -50,7 +52,7 @@ class SelectPixels:
     def run(self, module: ir.Operation) -> None:
         if (backend := supported_backend(module)) is None:
             return
-        rounds = backend.uses_host_memory
+        rounds = _rounds(backend)
         selections = [each for each in walk(module) if match_resized_pixels(each, rounds=rounds) is not None]
         if not selections:
             return
@@ -67,9 +69,27 @@ class SelectPixels:
         erase_if_unused(reversed(gone))
 
 
+def _rounds(backend: Backend) -> bool:
+    """Whether kernels round, and store, what they compute."""
+    return backend.uses_host_memory or backend.iree_code.converts_half
+
+
+def _stored(selection: PixelSelection, result: ir.Value, backend: Backend) -> ir.Type | None:
+    """The type of half precision that a kernel stores what it selects in; None for f32.
+
+    What else reads it on CPUs takes it in f32. Pixels that aren't blended are those of the image.
+    """
+    if not _rounds(backend):
+        return None
+    if (half := half_type(result)) is not None or backend.uses_host_memory:
+        return half
+    is_blended = any(map(any, selection.is_weighted))
+    return selection.rounded if is_blended else held_type(selection.image)
+
+
 def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> list[ir.Operation]:
     """Replace what resizes, with what it alone reads that does so before; gives what is left without uses."""
-    resized = match_resized_pixels(operation, rounds=backend.uses_host_memory)
+    resized = match_resized_pixels(operation, rounds=_rounds(backend))
     assert resized is not None
     taps = {step.dimension: step.taps for step in resized.steps}
     (result,) = operation.results
@@ -86,11 +106,14 @@ def _select(operation: ir.Operation, backend: Backend, lowering: Lowering) -> li
         moved = replace(selection, makes_first=True)
         if backend.misfit(moved) is None:
             (selection, (result,)) = moved, moves[0].results
-    half = half_type(result)
-    by_kernel = half if backend.uses_host_memory else None
     with operation.location, ir.InsertionPoint(operation):
-        selected = lowering.compute(replace(selection, half=by_kernel))
-        result.replace_all_uses_with(selected if half == by_kernel else converted(selected, half))
+        half = _stored(selection, result, backend)
+        if half is not None and not backend.uses_host_memory:
+            selection = replace(selection, image=in_held_type(selection.image, half))
+        selected = lowering.compute(replace(selection, half=half))
+        element = ir.RankedTensorType(result.type).element_type
+        is_as_stored = ir.RankedTensorType(selected.type).element_type == element
+        result.replace_all_uses_with(selected if is_as_stored else converted(selected, element))
     return [*moves, *resized.operations]
 
 

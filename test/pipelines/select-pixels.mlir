@@ -335,3 +335,32 @@ func.func @concatenated(%x: tensor<1x?x8x8xf32>, %rows: tensor<?xi64>, %y: tenso
   } : tensor<1x?x8x24xf32> to tensor<1x?x10x24xf32>
   return %p : tensor<1x?x10x24xf32>
 }
+
+// What is stored in half precision is read, and selected, as such.
+// CHECK-LABEL: func.func @half
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x8xf16>
+// CHECK: %[[H:.*]] = flow.dispatch @winograd_selectedxallx8{{.*}}(%[[X]], {{.*}} -> tensor<1x?x8x8xf16>
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} ins(%[[H]] : tensor<1x?x8x8xf16>)
+// CHECK: arith.extf
+// CHECK: return %[[R]]
+func.func @half(%x: tensor<1x?x8x8xf16>, %rows: tensor<?xi64>, %h: index) -> tensor<1x?x8x8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %height = tensor.dim %x, %c1 : tensor<1x?x8x8xf16>
+  %i = tensor.empty(%height) : tensor<1x?x8x8xf32>
+  %w = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (n, i, j, c)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x?x8x8xf16>) outs(%i : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %wide = arith.extf %in : f16 to f32
+    linalg.yield %wide : f32
+  } -> tensor<1x?x8x8xf32>
+  %e = tensor.empty(%h) : tensor<1x?x8x8xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(n, i, j, c) -> (i)>, affine_map<(n, i, j, c) -> (n, i, j, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x8x8xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i2 = arith.index_cast %in : i64 to index
+    %j = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %v = tensor.extract %w[%c0, %i2, %j, %c] : tensor<1x?x8x8xf32>
+    linalg.yield %v : f32
+  } -> tensor<1x?x8x8xf32>
+  return %r : tensor<1x?x8x8xf32>
+}

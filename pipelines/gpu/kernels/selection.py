@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.position_arithmetic import PositionArithmetic
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.emission.selection import ComputedTaps, Place, Selection, Taps, blended
 from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.work import Size, Sizes, Work
@@ -80,12 +81,20 @@ class SelectionKernel:
                 [*first[: self._row], row, *first[self._row + 1 :]] for row in (first[self._row], *rows)
             ]
             along = [taps[self._row].places(position[self._row], QUAD) for position in positions]
-            values = [blended(load, _in_order({**places, self._row: each})) for each in along]
+            values = [self._blended(load, _in_order({**places, self._row: each})) for each in along]
             for position, value in zip(positions, values, strict=True):
                 offset = output.offset([batch, *position, channel])
                 output.store_first(value, offset, remaining, Condition(True))
 
         when(exists, select)
+
+    def _blended(
+        self, load: Callable[[list[Index]], ir.Value], places: Sequence[Sequence[Place]]
+    ) -> ir.Value:
+        """The sum over all places, rounded as the program has it."""
+        if self.selection.rounded is None:
+            return blended(load, places)
+        return blended(load, places, rounded=NUMBERS[self.selection.rounded].rounded)
 
     def _taps(
         self, sizes: Sizes, tables: Sequence[GlobalBuffer]

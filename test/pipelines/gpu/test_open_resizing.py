@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import iree.winograd
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -56,31 +55,52 @@ CASES: tuple[tuple[int, int, dict[str, Any]], ...] = (
 )
 
 
+HALF_ROUNDINGS = 4
+"""Of numbers below one, along a dimension, in half precision: of two weights, a product and a sum."""
+
+
 @pytest.mark.parametrize("case", sampled(CASES, CASES[:1]), ids=str)
 def test_agrees_with_float64_at_all_sizes(
     case: tuple[int, int, dict[str, Any]], gpu_target: str, gpu_device: str
 ) -> None:
+    check(case, torch.float32, gpu_target, gpu_device)
+
+
+@pytest.mark.matrix_units
+@pytest.mark.parametrize("type_", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("case", [CASES[0], CASES[3], CASES[4], CASES[6]], ids=str)
+def test_half_precision_is_resized_as_such(
+    case: tuple[int, int, dict[str, Any]], type_: torch.dtype, gpu_target: str, gpu_device: str
+) -> None:
+    """On CUDA, by the same kernels."""
+    check(case, type_, gpu_target, gpu_device)
+
+
+def check(case: tuple[int, int, dict[str, Any]], type_: torch.dtype, target: str, device: str) -> None:
+    """Compares with what float64 makes of the copied image."""
     rank, channels, options = case
-    model = Resized(rank, channels, options).eval()
+    model = Resized(rank, channels, options).eval().to(type_)
     generator = torch.Generator().manual_seed(0)
-    example = [torch.randn(1, channels, *size[:rank]) for size in ((6, 8, 7), (13, 11, 12))]
+    example = [torch.randn(1, channels, *size[:rank]).to(type_) for size in ((6, 8, 7), (13, 11, 12))]
     dimensions = [{2 + d: torch.export.Dim(f"{name}_{d}") for d in range(rank)} for name in ("of", "to")]
     program = iree.winograd.import_torch(
         torch.export.export(model, tuple(example), dynamic_shapes=tuple(dimensions))
     )
-    compiled = iree.winograd.compile(program, target=gpu_target, strict=True)
+    compiled = iree.winograd.compile(program, target=target, strict=True)
     assert compiled is not None
     assert b"winograd_blended" in compiled or b"winograd_selected" in compiled
-    loaded = iree.winograd.load(compiled, device=gpu_device)
+    loaded = iree.winograd.load(compiled, device=device)
     for of, to in SIZES:
-        image = torch.rand((1, channels, *of[:rank]), generator=generator) * 2 - 1
-        like = torch.zeros(1, channels, *to[:rank])
-        copied, result = map(np.asarray, loaded.main(image.numpy(), like.numpy()))
-        assert np.abs(copied - image.numpy()).max() <= 2.0**-21
-        exact = model.resized(torch.from_numpy(copied.astype(np.float64)), like.double()).numpy()
+        image = (torch.rand((1, channels, *of[:rank]), generator=generator) * 2 - 1).to(type_)
+        like = torch.zeros(1, channels, *to[:rank]).to(type_)
+        copied, result = (each.double() for each in loaded.main(image, like))
+        assert (copied - image.double()).abs().max() <= 2.0**-21
+        exact = model.resized(copied, like.double())
         # Of nearest elements nothing is computed but positions, which decide.
         bound = 0.0
         if options.get("mode", "nearest") in ("linear", "bilinear", "trilinear"):
             shift = _POSITION_ROUNDINGS * UNIT_ROUNDOFF * max(*of[:rank], *to[:rank])
             bound = 1.01 * (rank * _SLOPE * shift + (2 * rank + 2**rank + 1) * UNIT_ROUNDOFF)
-        assert np.abs(result - exact).max() <= bound
+            if type_ != torch.float32:
+                bound += 1.02 * rank * HALF_ROUNDINGS * torch.finfo(type_).eps / 2
+        assert (result - exact).abs().max() <= bound
