@@ -28,6 +28,7 @@ from iree.winograd.loading.caller_scheduling import CallerScheduling
 from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.element_types import ElementType, type_of_dtype
 from iree.winograd.loading.helpers import Helpers
+from iree.winograd.loading.kept_objects import keep_for_good
 from iree.winograd.loading.process_changes import ProcessChange, allowed_changes
 from iree.winograd.loading.staging_memory import StagingMemory
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY, available_processors, physical_cores
@@ -431,14 +432,6 @@ def close_gpus() -> None:
 atexit.register(close_gpus)
 
 
-def keep_for_good(thing: object) -> None:
-    """Never free `thing`: a device whose threads stayed behind when the process was forked, or what is on it.
-
-    To free it would be to wait for them for ever.
-    """
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
-
-
 def _forget_devices() -> None:
     """Have a forked process open devices anew: it has none of the threads, and locks may be held by them."""
     global _OPENING
@@ -446,6 +439,7 @@ def _forget_devices() -> None:
     for opened in _OPENED:
         device = opened()
         if device is not None:
+            # Its threads stayed behind: to free it would be to wait for them for ever.
             keep_for_good(device)
     for opening in (_open_host_device, _open_with_helpers, _open_gpu, _open_cuda_gpu):
         opening.cache_clear()

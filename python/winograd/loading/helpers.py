@@ -14,6 +14,7 @@ import numpy.typing as npt
 from iree import runtime
 from iree.runtime import version
 from iree.winograd.loading.caller_scheduling import c_library
+from iree.winograd.loading.kept_objects import keep_for_good
 from iree.winograd.pipelines.machines.host import WORKER_MEMORY
 from iree.winograd.pipelines.problems.helpers import (
     FUTEX,
@@ -27,6 +28,8 @@ from iree.winograd.pipelines.problems.helpers import (
 from iree.winograd.pipelines.problems.reflection import ORDERED_VERSIONS
 
 _PAGE_BYTES = 4096
+_ALL = 2**31 - 1
+"""Threads to be woken: those that nobody knows of, too."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
@@ -78,7 +81,12 @@ class Helpers:
             reference = weakref.ref(holder)
             self._code[reference] = address
             weakref.finalize(holder, self._detach, reference).atexit = False
-            self._start()
+            try:
+                self._start()
+            except BaseException:
+                # `holder` hasn't got it yet.
+                keep_for_good(context)
+                raise
 
     def stop(self) -> None:
         """Have the threads end, and wait for that; callers do without them."""
@@ -86,11 +94,12 @@ class Helpers:
             self._mailbox[STOPPED] = 1
             self._mailbox[SLEEPING : SLEEPING + 4] = 0
             address = ctypes.c_void_p(self._mailbox.ctypes.data + SLEEPING)
-            c_library().syscall(FUTEX, address, WAKE, self.count, None)
-            for thread in self._threads:
-                thread.join()
+            c_library().syscall(FUTEX, address, WAKE, _ALL, None)
+            interrupts = [each for thread in self._threads if (each := _joined(thread)) is not None]
             self._mailbox[STOPPED] = 0
             self._threads, self._runs = [], None
+        if interrupts:
+            raise interrupts[0]
 
     def _detach(self, program: weakref.ref[object]) -> None:
         """The program's code is about to go."""
@@ -109,17 +118,26 @@ class Helpers:
             # It stays there while it is held here. What is gone is about to be detached.
             holder = reference()
             if holder is not None:
-                self._run(reference)
+                self._run(reference, holder)
                 return
 
-    def _run(self, program: weakref.ref[object]) -> None:
+    def _run(self, program: weakref.ref[object], holder: object) -> None:
         self._runs = program
         run = _RUN(self._code[program])
-        for memory in self._memory:
+        for number, memory in enumerate(self._memory):
             places = (self._mailbox.ctypes.data, memory.ctypes.data)
             # What they run isn't Python: at its end they sleep, or are stopped.
             thread = threading.Thread(target=run, args=places, name="helper", daemon=True)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:
+                # The system has no thread left, or the interpreter ends: callers do without.
+                return
+            except BaseException:
+                # Ctrl-C: it may run, but isn't known to. So it keeps what it runs, and its memory.
+                keep_for_good((holder, memory))
+                self._memory[number] = _pages(WORKER_MEMORY)
+                raise
             self._threads.append(thread)
 
     def _field(self, place: int, dtype: npt.DTypeLike) -> Any:
@@ -144,6 +162,17 @@ def _begin_all() -> None:
 atexit.register(_stop_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_all)
+
+
+def _joined(thread: threading.Thread) -> BaseException | None:
+    """Wait for a thread to end, whatever interrupts that; returns what did."""
+    interrupt = None
+    while thread.is_alive():
+        try:
+            thread.join()
+        except BaseException as error:
+            interrupt = error
+    return interrupt
 
 
 def _pages(size: int) -> npt.NDArray[np.uint8]:

@@ -9,7 +9,8 @@ from typing import Any
 
 from iree import runtime
 from iree.winograd.errors import CallError
-from iree.winograd.loading.device import Device, keep_for_good
+from iree.winograd.loading.device import Device
+from iree.winograd.loading.kept_objects import keep_for_good
 
 INSTANCE = runtime.VmInstance()
 """The runtime's virtual machine, of which a process has one."""

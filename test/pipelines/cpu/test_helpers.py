@@ -161,6 +161,47 @@ def test_helpers_go_on_when_the_program_whose_code_they_run_is_gone(
     assert len(running()) == helpers.count
 
 
+def test_a_program_runs_where_the_system_has_no_thread_left(
+    program: bytes, image: npt.NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gc.collect()
+    expected = np.asarray(iree.winograd.load(program, device="local-sync")(image))
+
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patches:
+        patches.setattr(threading.Thread, "start", start)
+        loaded = iree.winograd.load(program, threads=2)
+        np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+    assert running() == []
+    # There is one for the next program.
+    other = iree.winograd.load(program, threads=2)
+    assert len(running()) == helpers_of(other).count
+    np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
+
+
+def test_an_interrupt_while_helpers_end(program: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have ended, since the code that they run is about to go, and others may begin."""
+    gc.collect()
+    loaded = iree.winograd.load(program, threads=2)
+    threads, join = running(), threading.Thread.join
+    interrupts = iter([KeyboardInterrupt])
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        for each in interrupts:
+            raise each
+        join(thread, timeout)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(threading.Thread, "join", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            helpers_of(loaded).stop()
+    assert threads and not any(thread.is_alive() for thread in threads)
+    other = iree.winograd.load(program, threads=2)
+    assert len(running()) == helpers_of(other).count
+
+
 def test_a_program_has_workers_where_helpers_would_take_its_callers_processor(
     program: bytes, image: npt.NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +239,15 @@ CASES = {
     "an end while a daemon calls": (
         "ready = threading.Event()\ndef run():\n  while True:\n    program(x)\n    ready.set()\n"
         "threading.Thread(target=run, daemon=True).start()\nready.wait()"
+    ),
+    "an interrupt while helpers begin": (
+        "del program\ngc.collect()\nstart = threading.Thread.start\n"
+        "def interrupted(thread):\n  start(thread)\n  raise KeyboardInterrupt\n"
+        "threading.Thread.start = interrupted\n"
+        "try:\n  load(sys.argv[1], threads=2)\nexcept KeyboardInterrupt:\n  pass\n"
+        "else:\n  sys.exit('no interrupt')\n"
+        "threading.Thread.start = start\ngc.collect()\nprogram = load(sys.argv[1], threads=2)\n"
+        "for _ in range(50):\n  check()"
     ),
     "a fork": (
         "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
