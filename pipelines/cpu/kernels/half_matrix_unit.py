@@ -9,7 +9,13 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.cpu.processor.emulated_matrix_unit import EmulatedBlock
-from iree.winograd.pipelines.cpu.processor.matrix_unit import PAIR_BYTES, ROW_BYTES, TileBlock, permitted
+from iree.winograd.pipelines.cpu.processor.matrix_unit import (
+    PAIR_BYTES,
+    ROW_BYTES,
+    TILE_BYTES,
+    TileBlock,
+    permitted,
+)
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule
 from iree.winograd.pipelines.cpu.schedules.tiled import split_columns
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -17,6 +23,7 @@ from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES
 
 from .bf16_tiled import Bf16TiledKernel, address_of
 from .tiled import BlockOutputs, PlacedBlock, TiledInput
@@ -172,6 +179,20 @@ class HalfMatrixUnitKernel(Bf16TiledKernel[Bf16MatrixUnitSchedule | F16MatrixUni
             self._finish(block, results, placed, fetches_next=fetches_next)
 
         self._emit_passes(workgroup, results.outputs, lambda channel_block: None, compute)
+
+    def _fetch_filters(self, filters: Buffer, placed: PlacedBlock, step: Index, register_blocks: int) -> None:
+        """Fetches as other kernels do, or, where a single register block reads a filter, those that it reads
+        soon: of the next block of channels all would have to stay in L2 until it is done."""
+        if register_blocks > 1:
+            super()._fetch_filters(filters, placed, step, register_blocks)
+            return
+        tiles = self.schedule.parts * self.schedule.channel_tiles
+        floats = CACHE_LINE_BYTES // filters.number.bytes
+        tile_floats = TILE_BYTES // filters.number.bytes
+        first = filters.offset([placed.channel_block, 0, 0, 0, 0]) + step * (tiles * tile_floats)
+        ahead = first + self.schedule.filter_prefetch * tile_floats
+        for line in range(tiles * TILE_BYTES // CACHE_LINE_BYTES):
+            filters.prefetch(ahead + line * floats, to_l2=True)
 
     def _panel(self, filters: Buffer, placed: PlacedBlock) -> Index:
         """The address of the filters of a register block's channels."""

@@ -56,7 +56,12 @@ class MatrixUnitSchedule(TileSchedule):
 
 @dataclass(frozen=True)
 class HalfMatrixUnitSchedule(Bf16TileSchedule, ABC):
-    """What those of the matrix unit's kernel for numbers of half precision share."""
+    """What those of the matrix unit's kernel for numbers of half precision share.
+
+    Of filters that a single register block reads those `filter_prefetch` tiles ahead are fetched.
+    """
+
+    filter_prefetch: int = 64
 
     def takes_chunks_first(self, shape: ConvolutionShape) -> bool:
         """Taps read the same lines, which L1 holds."""
