@@ -108,7 +108,7 @@ class PhaseRewrites:
             yield COMMANDS_PHASE, self._rewrite_commands
         if self._kernels and stages.reach(CONFIGURATIONS_PHASE):
             yield CONFIGURATIONS_PHASE, self._rewrite_configurations
-        if self._shares_workgroups and stages.go_beyond(TRANSLATION_PHASE):
+        if self._shares_workgroups and stages.reach(TRANSLATION_PHASE):
             yield TRANSLATION_PHASE, self._rewrite_translated
         if (self._ptxas is not None or self._rewrites_binaries) and stages.go_beyond(BINARIES_PHASE):
             yield BINARIES_PHASE, self._rewrite_binaries

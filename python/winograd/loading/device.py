@@ -91,7 +91,7 @@ class Device:
             return 1 + self.helpers.count
         return max(1, self.workers) if self.in_host_memory else None
 
-    def suited_to(self, module: Any) -> Device:
+    def _suited_to(self, module: Any) -> Device:
         """That for a module of the runtime's: with helpers in place of few workers, where kernels admit them.
 
         Not where there is no processor for each, since who waits for a helper keeps its own.
@@ -100,16 +100,21 @@ class Device:
             return self
         return self.with_helpers() if Helpers.are_admitted(module) else self
 
-    def open_context(self, holder: object, instance: Any, module: Any) -> Any:
+    def open_context(self, holder: object, instance: Any, module: Any) -> tuple[Device, Any]:
         """A context of the runtime's in which functions of `module` are called, which `holder` keeps.
 
-        Raises one of `RUNTIME_ERRORS` when it can't run on the device.
+        With the device that they run on: this one, or that with helpers in place of few workers. Raises one
+        of `RUNTIME_ERRORS` when it can't run there.
         """
         self.enter_thread()
-        context = runtime.VmContext(instance, [runtime.create_hal_module(instance, self.hal), module])
-        if self.helpers is not None:
-            self.helpers.attach(holder, context, module, self.import_in_place)
-        return context
+        suited = self._suited_to(module)
+        context = suited._new_context(instance, module)
+        if suited.helpers is None or suited.helpers.attach(holder, context, module, suited.import_in_place):
+            return suited, context
+        return self, self._new_context(instance, module)
+
+    def _new_context(self, instance: Any, module: Any) -> Any:
+        return runtime.VmContext(instance, [runtime.create_hal_module(instance, self.hal), module])
 
     def enter_thread(self) -> None:
         """Have the calling thread use it: all that asks the device for something does this before."""

@@ -64,10 +64,11 @@ class Helpers:
         """Whether kernels of a module of the runtime's share their workgroups."""
         return version.VERSION.startswith(ORDERED_VERSIONS) and HELPERS_FUNCTION in module.function_names
 
-    def attach(self, holder: object, context: Any, module: Any, view: Any) -> None:
+    def attach(self, holder: object, context: Any, module: Any, view: Any) -> bool:
         """Have kernels of the module share their workgroups, in a `context` that `holder` keeps.
 
-        `view` gives a buffer view on an array's memory. Raises one of `RUNTIME_ERRORS`.
+        Returns whether they do: not those that IREE's own tools translated, without our passes. `view` gives
+        a buffer view on an array's memory. Raises one of `RUNTIME_ERRORS`.
         """
         arguments, results = runtime.VmVariantList(1), runtime.VmVariantList(1)
         arguments.push_ref(view(self._mailbox.view(np.int32)))
@@ -76,8 +77,7 @@ class Helpers:
             context.invoke(module.lookup_function(HELPERS_FUNCTION), arguments, results)
             address = int(self._field(HELPER_FUNCTION, np.uint64))
             if not address:
-                # Its kernels were translated without our passes: they are called for each workgroup.
-                return
+                return False
             reference = weakref.ref(holder)
             self._code[reference] = address
             weakref.finalize(holder, self._detach, reference).atexit = False
@@ -87,6 +87,7 @@ class Helpers:
                 # `holder` hasn't got it yet.
                 keep_for_good(context)
                 raise
+        return True
 
     def stop(self) -> None:
         """Have the threads end, and wait for that; callers do without them."""

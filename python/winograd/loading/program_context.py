@@ -28,8 +28,7 @@ class ProgramContext:
         self._open(device)
 
     def _open(self, device: Device) -> None:
-        self._context = device.open_context(self, INSTANCE, self._module)
-        self._device = device
+        self._device, self._context = device.open_context(self, INSTANCE, self._module)
         self._lock = threading.Lock()
         self._process = os.getpid()
 

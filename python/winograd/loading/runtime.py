@@ -151,7 +151,6 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
     if device.workers > 1:
         _require_order(name, _noted(module, ORDER_KEY))
     device.trim()
-    device = device.suited_to(module)
     try:
         context = ProgramContext(module, device)
     except RUNTIME_ERRORS as error:

@@ -20,11 +20,13 @@ import torch
 from agreement import expect_within
 from chained_layers import CHANNELS, SIZE, compile_shared, exact, residual_layers
 from host import HOST
+from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.loading.helpers import Helpers
 from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.pipelines.cpu.backend import CpuBackend
-from iree.winograd.pipelines.on_program.share_workgroups import ShareWorkgroups
 from iree.winograd.pipelines.problems.helpers import HELPERS_FUNCTION, LAST_JOB, MOST_THREADS
+from iree.winograd.targets import target_flags
+from warm_python import driver_environment
 
 pytestmark = [
     pytest.mark.xdist_group("helpers"),
@@ -90,16 +92,26 @@ def test_kernels_of_no_convolution_are_shared() -> None:
     assert jobs(loaded)
 
 
-def test_programs_of_which_iree_translated_the_kernels_run(
-    image: npt.NDArray[np.float32], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("phase", ["stream", "executable-targets"])
+def test_programs_that_iree_compiles_to_the_end(
+    image: npt.NDArray[np.float32], tmp_path: Path, phase: str
 ) -> None:
-    """They were given out before IREE translates kernels, and compiled further by its own tool."""
-    monkeypatch.setattr(ShareWorkgroups, "run", lambda self, module: None)
-    alone = compile_shared(residual_layers(0), 2)
-    loaded = iree.winograd.load(alone, threads=2)
-    before = jobs(loaded)
+    """Kernels share workgroups if they are translated with our passes. Others have as many workers."""
+    source, program = tmp_path / "layers.mlir", tmp_path / "layers.vmfb"
+    source.write_text(residual_layers(0))
+    tool = [TOOL_DIRECTORY / "iree-compile", *target_flags("cpu")]
+    ours = ["--iree-enable-winograd", "--iree-winograd-threads=2", f"--compile-to={phase}"]
+    for flags, taken, given in (
+        (ours, source, tmp_path / "phase.mlir"),
+        ([f"--compile-from={phase}"], tmp_path / "phase.mlir", program),
+    ):
+        command = [*tool, *flags, taken, "-o", given]
+        subprocess.run(command, env=driver_environment(), check=True, capture_output=True)
+    loaded = iree.winograd.load(program, threads=2)
+    is_shared = loaded.main.device.helpers is not None
+    assert is_shared == (phase == "executable-targets")
+    assert is_shared or loaded.main.device.workers == 2
     expect_within(np.asarray(loaded(image)), *exact(0, image))
-    assert jobs(loaded) == before
 
 
 @pytest.mark.parametrize("threads", range(2, MOST_THREADS + 1))

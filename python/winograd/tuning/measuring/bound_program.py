@@ -19,8 +19,7 @@ class BoundProgram:
     def __init__(self, program: bytes | Path, arguments: Sequence[Any], device: Device) -> None:
         instance = runtime.VmInstance()
         module = program_module(instance, program)
-        self._device = device = device.suited_to(module)
-        self._context = device.open_context(self, instance, module)
+        self._device, self._context = device.open_context(self, instance, module)
         self._function = module.lookup_function("main")
         self._arguments = runtime.VmVariantList(len(arguments))
         for argument in arguments:
