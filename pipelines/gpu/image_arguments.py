@@ -79,8 +79,9 @@ def transposed(
     size: Sequence[int | ir.Value],
     *,
     to_channels_first: bool,
+    element: str | None = None,
 ) -> ir.Value:
-    """An image in the other layout; `size` is that of its spatial dimensions."""
+    """An image in the other layout, of its own type or `element`; `size` is of its spatial dimensions."""
     tensor = image_tensor(image.type, IMAGE, channels_first=not to_channels_first)
     source = TensorArgument.of(image, by_quads=False, tensor=tensor)
     rank = len(source.extents)
@@ -93,5 +94,5 @@ def transposed(
     sizes = {BATCH: batch, **{Size(IMAGE, dimension): extent for dimension, extent in enumerate(size)}}
     kernel = ImageTransposition(channels, pixels, to_channels_first=to_channels_first)
     threads = WorkgroupThreads(TRANSPOSITION_THREADS)
-    result = replace(source, extents=extents)
+    result = replace(source, extents=extents, element=element or source.element)
     return launcher.launch(kernel, kernel.name, threads, [(image, source)], result, sizes)

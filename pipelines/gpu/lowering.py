@@ -188,7 +188,8 @@ def _is_inserted(value: ir.Value) -> bool:
 
 def _channels_last(launcher: Launcher, operation: ChannelsLast) -> ir.Value:
     batch, _, *size = _shape(operation.image)
-    return transposed(launcher, operation.image, batch, size, to_channels_first=False)
+    element = None if operation.element is None else str(operation.element)
+    return transposed(launcher, operation.image, batch, size, to_channels_first=False, element=element)
 
 
 def _channels_first(launcher: Launcher, operation: ChannelsFirst) -> ir.Value:

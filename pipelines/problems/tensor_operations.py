@@ -32,6 +32,8 @@ class ChannelsLast:
     """`N x C x H...` as `N x H... x C`. C is static."""
 
     image: ir.Value
+    element: ir.Type | None = None
+    """The type of the result, where numbers are widened; None for that of the image."""
 
 
 @dataclass(frozen=True)

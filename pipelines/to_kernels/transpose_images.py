@@ -9,7 +9,7 @@ from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
-from iree.winograd.passes.match.conversions import is_widening
+from iree.winograd.passes.match.conversions import is_widening, widened_source
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, readers, walk
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -92,7 +92,7 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
         if _shuffles_channels(transposition):
             transposed = _shuffled(image, backend, lowering)
         elif _moves_channels(transposition) and _is_argument_of_transforms(transposition, backend):
-            transposed = _computed(ChannelsLast(image), backend, lowering)
+            transposed = _computed(_widened(image, backend), backend, lowering)
         elif _returns_channels_first(transposition):
             transposed = _computed(ChannelsFirst(image), backend, lowering)
         else:
@@ -101,6 +101,12 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
         return
     transposition.results[0].replace_all_uses_with(transposed)
     erase_if_unused([transposition])
+
+
+def _widened(image: ir.Value, backend: Backend) -> ChannelsLast:
+    """An image with channels last; one that is widened before is widened as it is moved, on CUDA."""
+    source = widened_source(image) if backend.iree_code.converts_half else None
+    return ChannelsLast(image) if source is None else ChannelsLast(source, ir.F32Type.get())
 
 
 def _computed(operation: TensorOperation, backend: Backend, lowering: Lowering) -> ir.Value | None:

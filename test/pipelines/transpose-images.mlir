@@ -112,7 +112,7 @@ util.func public @gpu_half(%arg0: !hal.buffer_view) -> tensor<16x225x3xf32> {
 // CHECK-NOT: linalg.transpose
 // CHECK: %[[X:.*]] = flow.dispatch @winograd_channels_last_anyx3{{.*}} -> tensor<1x?x?x3xf16>
 // CHECK: "winograd.input_transform"(%[[X]])
-// CHECK: %[[W:.*]] = flow.dispatch @winograd_channels_last_anyx3{{.*}} -> tensor<1x?x?x3xf32>
+// CHECK: %[[W:.*]] = flow.dispatch @winograd_channels_last_anyx3{{.*}}(tensor<1x3x?x?xf16>{{.*}} -> tensor<1x?x?x3xf32>
 // CHECK: "winograd.output_transform"(%{{.*}}, %[[W]])
 // CHECK: %[[R:.*]] = flow.dispatch @winograd_channels_first_3xany{{.*}} -> tensor<1x3x?x?xf16>
 // CHECK: hal.tensor.export %[[R]]
