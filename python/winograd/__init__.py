@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from iree.winograd.importers.batch_warning import BatchWarning
     from iree.winograd.importers.import_model import import_onnx, import_torch
     from iree.winograd.importers.imported_model import ImportedModel
+    from iree.winograd.importers.size_warning import SizeWarning
     from iree.winograd.loading.runtime import ThreadsWarning, load
     from iree.winograd.pipelines.selection.options import WinogradOptions
     from iree.winograd.specializing.specialization import Specialization, SpecializationWarning
@@ -43,6 +44,7 @@ __all__ = [
     "LoadError",
     "ModelImportError",
     "RewriteWarning",
+    "SizeWarning",
     "Specialization",
     "SpecializationWarning",
     "ThreadsWarning",
@@ -65,6 +67,7 @@ _MODULES = {
     **dict.fromkeys((name for name in __all__ if name.endswith("Error")), "iree.winograd.errors"),
     "BatchWarning": "iree.winograd.importers.batch_warning",
     "ImportedModel": "iree.winograd.importers.imported_model",
+    "SizeWarning": "iree.winograd.importers.size_warning",
     **dict.fromkeys(("import_onnx", "import_torch"), "iree.winograd.importers.import_model"),
     **dict.fromkeys(
         ("LeftWarning", "RewriteWarning", "TuningDatabaseWarning", "compile"),

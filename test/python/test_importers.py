@@ -1,6 +1,7 @@
 import copy
 import pickle
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from iree.winograd.errors import CompilationError, ModelImportError
 from iree.winograd.importers.batch_warning import BatchWarning
 from iree.winograd.importers.import_model import import_torch
 from iree.winograd.importers.imported_model import ImportedModel
+from iree.winograd.importers.size_warning import SizeWarning
 from iree.winograd.loading.runtime import LoadedProgram, load
 from iree.winograd.loading.signatures import TensorSignature
 
@@ -308,6 +310,22 @@ def test_a_model_that_looks_at_its_batch() -> None:
     enlarged = load(compile(model), "local-sync")(image, torch.tensor(2.0))
     expected = 2 * image.repeat_interleave(2, 2).repeat_interleave(2, 3)
     torch.testing.assert_close(enlarged, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("size", [9, 10])
+def test_a_program_that_is_exported_for_some_sizes(size: int) -> None:
+    """Of 7 to 9 pixels a convolution computes a single one, by which torch has others broadcast."""
+    image, any_size = torch.zeros(2, 3, size), torch.export.Dim.AUTO
+    layers = torch.nn.Sequential(torch.nn.Conv1d(3, 4, 7, stride=3), torch.nn.Hardswish())
+    exported = torch.export.export(layers.eval(), (image,), dynamic_shapes=({2: any_size},))
+    if size == 10:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SizeWarning)
+            assert import_torch(exported).outputs[0].shape == (2, 4, None)
+    else:
+        with pytest.warns(SizeWarning, match=r"for sizes at which .*input\.shape\[2\].* == 1: ") as record:
+            import_torch(exported)
+        assert record[0].filename == __file__
 
 
 def test_a_model_for_one_batch() -> None:

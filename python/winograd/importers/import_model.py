@@ -35,9 +35,10 @@ def import_torch(
     are part of the program. Results have names where `forward` returns a dict, a dataclass or a named tuple.
 
     With `dynamic_batch` the first dimension of every tensor is one and the same unknown size. Warns with
-    `BatchWarning` where what the model computes depends on it, with what it then has to satisfy. The result
-    refers to the memory of the model's weights: don't change them while it is in use. It computes what
-    `forward` returns, and writes to none of its arguments.
+    `BatchWarning` where what the model computes depends on it, with what it then has to satisfy, and with
+    `SizeWarning` of an exported program that torch takes for some sizes only. The result refers to the
+    memory of the model's weights: don't change them while it is in use. It computes what `forward` returns,
+    and writes to none of its arguments.
 
     Raises `ModelImportError` when torch or torch-mlir is missing, the model can't be exported, it keeps
     something in a buffer from call to call, it has sizes that depend on the values of its arguments, or

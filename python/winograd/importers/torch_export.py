@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.batch_warning import BatchWarning
+from iree.winograd.importers.size_warning import SizeWarning
 from iree.winograd.importers.torch_graphs import in_mode, is_result, without_own_deprecations
 from iree.winograd.importers.torch_operators.views import RollInMemoryFormat
 from torch.export.graph_signature import InputKind, OutputKind, TensorArgument
@@ -20,6 +21,10 @@ _GUARD = re.compile(r"generated guard (.*?)\.?$", re.MULTILINE)
 """What torch says a size has to satisfy."""
 _SIZE = re.compile(r"L\['[^']*'\](?:\[[^\]]*\]|\.\w+)*\.size\(\)\[0\]")
 """How it calls the batch there."""
+_ANY_SIZE = re.compile(r"L\['([^']*)'\]((?:\[[^\]]*\]|\.\w+)*)\.size\(\)\[(\d+)\]")
+"""How it calls a size of an argument."""
+_KNOWN = re.compile(r".* == -?\d+")
+"""What it requires where it took something for a number, as a convolution's single output."""
 
 
 def export(
@@ -31,13 +36,14 @@ def export(
     """The graph of `model` in evaluation mode. Raises `ModelImportError` when torch can't trace it.
 
     Dataclasses among the arguments and results become containers that torch knows. Warns with `BatchWarning`
-    where what the model computes depends on its batch.
+    where what the model computes depends on its batch, and with `SizeWarning` of sizes of an exported one.
     """
     if isinstance(model, torch.export.ExportedProgram):
         if arguments or keywords or dynamic_batch:
             raise ModelImportError(
                 "an exported program holds its arguments' types: give neither them nor dynamic_batch"
             )
+        _warn_of_sizes(model)
         return model
     if not isinstance(model, torch.nn.Module):
         raise ModelImportError(f"expected a torch.nn.Module or ExportedProgram, got {type(model).__name__}")
@@ -53,6 +59,18 @@ def export(
         raise ModelImportError(f"torch.export could not trace {type(model).__name__}: {error}") from error
     finally:
         hook.remove()
+
+
+def _warn_of_sizes(exported: torch.export.ExportedProgram) -> None:
+    """Warn where torch refuses sizes other than some, as it does in calls: a program doesn't look at them."""
+    required = [each for each in getattr(exported, "_guards_code", ()) if _KNOWN.fullmatch(each)]
+    if required:
+        conditions = " and ".join(_ANY_SIZE.sub(r"\1\2.shape[\3]", each) for each in required)
+        warnings.warn(
+            f"torch exported the program for sizes at which {conditions}: results for others may be wrong",
+            SizeWarning,
+            stacklevel=4,
+        )
 
 
 def _export(
