@@ -12,6 +12,7 @@ from iree.winograd.passes.match.exact_type import held_type
 from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend
@@ -53,13 +54,17 @@ def concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) 
         if not _is_inserted_in_half(each, type_, space, backend):
             return
     with empty.location, ir.InsertionPoint(empty):
-        whole = tensor.empty(list(type_.shape), half)
+        unknown = iter(empty.operands)
+        whole = tensor.empty([next(unknown) if is_dynamic(size) else size for size in type_.shape], half)
     narrowed = []
     for each, place in zip(insertions, map(_inserted_channels, insertions), strict=True):
         assert place is not None
         with each.location, ir.InsertionPoint(each):
             part = converted(each.operands[0], half)
-            whole = inserted(part, whole, place.offsets, place.sizes, place.strides)
+            # Offsets and strides are known.
+            unknown = iter(list(each.operands)[2:])
+            sizes = [next(unknown) if is_dynamic(size) else size for size in place.sizes]
+            whole = inserted(part, whole, place.offsets, sizes, place.strides)
         narrowed.append(whole)
     unused: list[ir.Operation] = []
     for each in insertions:
@@ -75,7 +80,7 @@ def _inserted_channels(operation: ir.Operation) -> Slice | None:
     if operation.name != "tensor.insert_slice":
         return None
     part, whole = (ir.RankedTensorType(each.type) for each in list(operation.operands)[:2])
-    place = match_slice(operation) if part.rank == whole.rank else None
+    place = match_slice(operation, of_any_size=True) if part.rank == whole.rank else None
     return place if place is not None and place.strides[-1] == 1 else None
 
 

@@ -213,7 +213,7 @@ def _misfit_of_rearranged(operation: Rearranged) -> Reason | None:
 def _misfit_of_inserted(operation: InsertedPart, target: GpuTarget) -> Reason | None:
     places, whole = operation.places, ir.RankedTensorType(operation.insertion.operands[1].type)
     if not whole.has_static_shape:
-        return _misfit_of_channels(operation)
+        return _misfit_of_channels(operation, target)
     if places is None:
         return "its place is known only at run time"
     if str(whole.element_type) != "f32" and not target.iree_code.converts_half:
@@ -225,13 +225,15 @@ def _misfit_of_inserted(operation: InsertedPart, target: GpuTarget) -> Reason | 
     return _misfit_of_copy(places)
 
 
-def _misfit_of_channels(operation: InsertedPart) -> Reason | None:
+def _misfit_of_channels(operation: InsertedPart, target: GpuTarget) -> Reason | None:
     """Of a tensor of sizes known only at run time."""
     if match_insert(operation.insertion) is None:
         return "its place is known only at run time"
-    type_ = ir.RankedTensorType(operation.insertion.operands[0].type)
-    if type_.rank < _LEAST_RESAMPLED_RANK or not isinstance(type_.element_type, ir.F32Type):
-        return f"kernels copy channels of images of f32, not of {type_}"
+    part = operation.insertion.operands[0]
+    type_ = ir.RankedTensorType(part.type)
+    is_half = target.iree_code.converts_half and half_type(part) is not None
+    if type_.rank < _LEAST_RESAMPLED_RANK or not (is_half or isinstance(type_.element_type, ir.F32Type)):
+        return f"kernels copy channels of images of f32, through CUDA of half precision, not of {type_}"
     return None
 
 

@@ -26,8 +26,8 @@ class CopyInserted:
     channels, as a detector's boxes of all scales are: where kernels of this project have computed it, or the
     caller. IREE's code copies such a part at a sixth of the speed of an H200's memory. Of 2^17 elements or
     more that don't lie in one piece of the larger tensor, and there are quads, a kernel copies them, and of
-    images of f32 of sizes known in a call all channels that are inserted. Concatenations of known sizes
-    with such a part become insertions.
+    images of sizes known in a call, of f32 or through CUDA of half precision, all channels that are inserted.
+    Concatenations of known sizes with such a part become insertions.
 
         %x = flow.dispatch @kernel::@kernel(%image, %filters) : ... -> tensor<2x6400x144xf32>
         %c = tensor.concat dim(1) %x, %y : ... -> tensor<2x8000x144xf32>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -300,6 +301,32 @@ def test_repeated_pixels_on_cuda_are_read_by_whatever_reads_them():
     """Operations on elements, there, of which what reads them need not take half precision."""
     model, image = _EnlargedBeside().bfloat16(), torch.randn(2, 32, 16, 16).bfloat16()
     iree.winograd.compile(iree.winograd.import_torch(model, image), target="cuda:sm_90a", strict=True)
+
+
+class _DenseBlock(torch.nn.Module):
+    """What a layer computes beside what it read, and a last one of both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = _convolution(3, 32, 3, padding=1), _convolution(32, 16, 3, padding=1)
+        self.last = _convolution(48, 16, 3, padding=1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        first = torch.relu(self.first(image))
+        return self.last(torch.cat([first, torch.relu(self.second(first))], 1))
+
+
+def test_channels_of_any_size_are_concatenated_in_half_precision_on_cuda(tmp_path):
+    """No kernel reads or writes an image in f32."""
+    model, image = _DenseBlock().half(), torch.randn(1, 3, 24, 20).half()
+    sizes = {2 + d: torch.export.Dim(f"size_{d}", min=2) for d in range(2)}
+    exported = torch.export.export(model, (image,), dynamic_shapes=(sizes,))
+    flags = [f"--iree-hal-dump-executable-sources-to={tmp_path}"]
+    imported = iree.winograd.import_torch(exported)
+    iree.winograd.compile(imported, target="cuda:sm_90a", strict=True, flags=flags)
+    texts = [path.read_text() for path in tmp_path.glob("*winograd*.mlir")]
+    images = [each for text in texts for each in re.findall(r"subspan.*memref<\?x(?:vector<\dx)?(\w+)", text)]
+    assert set(images) == {"f16"}
 
 
 class _Strided(torch.nn.Module):

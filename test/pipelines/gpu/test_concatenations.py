@@ -24,6 +24,7 @@ from wide import wide, wide_combinations
 
 COPIED = 3
 """Parts of `Branches`: one that is concatenated twice, and one that is read when others have been written."""
+HALF_ROUNDOFF = 2.0**-11
 ROUNDINGS = 2.0**11
 """More than an element goes through in four layers of less than 300 terms each."""
 
@@ -223,7 +224,7 @@ class Kept(nn.Module):
 def any_size(model: nn.Module, multiple: int) -> iree.winograd.ImportedModel:
     """The model for images of any height and width that are such multiples."""
     size = {2 + d: multiple * torch.export.Dim(f"size_{d}") for d in range(2)}
-    image = torch.zeros(1, 4, 5 * multiple, 6 * multiple)
+    image = torch.zeros(1, 4, 5 * multiple, 6 * multiple, dtype=next(model.parameters()).dtype)
     return iree.winograd.import_torch(torch.export.export(model, (image,), dynamic_shapes=(size,)))
 
 
@@ -280,6 +281,19 @@ def test_parts_of_any_size_are_where_they_belong(
     sizes = [(5, 6), (1, 9), (11, 1), (7, 5), (17, 23)]
     calls = [[torch.randn(1, 4, *(multiple * each for each in size))] for size in sizes]
     expect_right_of(any_size(model, multiple), model, calls, gpu_target, gpu_device)
+
+
+@pytest.mark.matrix_units
+@pytest.mark.parametrize(("model", "multiple"), [(Dense((12, 8, 8)), 1), (Decoder(), 2), (Enlarged(True), 2)])
+def test_parts_of_half_precision_of_any_size_are_where_they_belong(
+    model: nn.Module, multiple: int, gpu_target: str, gpu_device: str
+) -> None:
+    """On CUDA, in tensors of half precision where all parts are layers'."""
+    torch.manual_seed(0)
+    model.eval().half()
+    sizes = [(5, 6), (1, 9), (11, 1), (17, 23)]
+    calls = [[torch.randn(1, 4, *(multiple * each for each in size)).half()] for size in sizes]
+    expect_right_of(any_size(model, multiple), model, calls, gpu_target, gpu_device, HALF_ROUNDOFF)
 
 
 def test_what_is_enlarged_is_written_beside_what_a_layer_read_before() -> None:
@@ -363,6 +377,7 @@ def expect_right_of(
     calls: Sequence[Sequence[torch.Tensor]],
     target: str,
     device: str,
+    roundoff: float = UNIT_ROUNDOFF,
     **options: Any,
 ) -> None:
     """The same of what was imported of the model, for the inputs of each of these calls."""
@@ -378,7 +393,7 @@ def expect_right_of(
             largest = as_tuple(positive(*(each.abs().double() for each in inputs)))
         for result, expected, bound in zip(found, exact, largest, strict=True):
             error = np.abs(np.asarray(result) - expected.numpy())
-            assert (error <= ROUNDINGS * UNIT_ROUNDOFF * bound.numpy()).all(), inputs[0].shape
+            assert (error <= ROUNDINGS * roundoff * bound.numpy()).all(), inputs[0].shape
 
 
 def as_tuple(results: Any) -> tuple[Any, ...]:
