@@ -45,6 +45,9 @@ def concatenate_half(empty: ir.Operation, space: SearchSpace, backend: Backend) 
     half = halves.pop() if len(halves) == 1 else None
     if half is None or half_type(empty.results[0]) is not None:
         return
+    # By how much CPUs gain from it with images of any size isn't known.
+    if backend.uses_host_memory and any(map(is_dynamic, empty.results[0].type.shape[1:])):
+        return
     type_ = ir.RankedTensorType.get(list(empty.results[0].type.shape), half)
     for number, each in enumerate(insertions):
         behind = insertions[number + 1 : number + 2]
