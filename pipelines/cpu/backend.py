@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from math import isqrt
 
@@ -20,6 +20,7 @@ from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
@@ -29,6 +30,8 @@ from .tensor_kernels.table import misfit
 
 _LONGEST_SUM = 1024
 """Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""
+_HELPER_SECONDS = 1e-6
+"""Until a helper that is awake has begun with a kernel's workgroups."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,8 @@ class CpuBackend:
         machine = self.default_machine if machine is None else machine
         if not isinstance(machine, CpuMachine):
             raise ValueError(f"{machine.name} is no CPU, but the target is one")
+        if self.shares_workgroups and threads <= MOST_THREADS:
+            machine = replace(machine, wake_seconds=min(machine.wake_seconds, _HELPER_SECONDS))
         return CpuSearchSpace(self.target, machine, threads)
 
     def lowering(self, module: ir.Operation) -> CpuLowering:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from math import inf
+from math import gcd, inf
 
 from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit, suited_schedules
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
@@ -54,11 +54,11 @@ def fastest_by_kernel(
 
 
 def _divided(schedule: CpuSchedule, shape: ConvolutionShape, threads: int) -> CpuSchedule:
-    """The same with a block for each thread, in whatever size comes."""
+    """The same with a workgroup for each thread, of any size: a block, or a part of its channels."""
     if threads == 1 or not shape.unknown_sizes:
         return schedule
     if isinstance(schedule, (DepthwiseSchedule, DirectSchedule, WinogradSchedule)):
-        return replace(schedule, block_multiple=threads)
+        return replace(schedule, block_multiple=threads // gcd(threads, schedule.channel_splits))
     return schedule
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 
 import pytest
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -85,6 +86,26 @@ def test_threads_that_take_long_to_wake_up_are_left_asleep(algorithm: Algorithm)
     assert slow.stage_seconds(shape, schedule)["waiting"] == 0
     if isinstance(schedule, WinogradSchedule | DirectSchedule):
         assert schedule.channel_splits == 1
+
+
+@pytest.mark.skipif(not CpuBackend(TARGET).shares_workgroups, reason="helpers are for Linux")
+def test_small_layers_are_divided_among_a_caller_and_its_helpers() -> None:
+    """Which begin sooner than workers that are asleep."""
+    small = problem(12, 32)
+    alone = default_schedule(small, MACHINE, 2)
+    helped = CpuBackend(TARGET).search_space(threads=2).default_schedule(convolution_shape(small, TILES_OF_4))
+    assert isinstance(helped, WinogradSchedule)
+    assert (workgroups(small, alone), workgroups(small, helped)) == (1, 2)
+
+
+@pytest.mark.parametrize("threads", [2, 8, 16])
+@pytest.mark.parametrize("channels", [64, 512])
+def test_images_of_any_size_have_a_workgroup_for_each_thread(channels: int, threads: int) -> None:
+    """Of blocks and parts of their channels, which are no more than that takes."""
+    convolution = replace(problem(7, channels), unknown_sizes=(0, 1))
+    schedule = default_schedule(convolution, MACHINE, threads)
+    assert schedule.block_multiple is not None
+    assert schedule.block_multiple * schedule.channel_splits == lcm(threads, schedule.channel_splits)
 
 
 def test_channels_are_divided_where_tiles_are_few() -> None:
