@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import prod
 
 from iree.winograd.dialect import ops
-from iree.winograd.dialect.bindings import arith, ir
+from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.bodies import inline_block
-from iree.winograd.passes.build.generic import Body, Read, build_generic
+from iree.winograd.passes.build.generic import Body, Read, build_elementwise, build_generic
 from iree.winograd.passes.build.groups import split
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
+from iree.winograd.passes.match.navigation import defining_operation, readers, transforms, walk
 from iree.winograd.passes.match.reduced import adds
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -38,8 +38,9 @@ class SplitSums:
     GPUs one workgroup has all of a sum, however few there are: there sums of a few neighbours are asked for,
     which as many workgroups share, and sums of these in turn. Arithmetic that makes the elements of others,
     such as squares of differences, becomes part of the first sum: IREE would write what something else reads
-    as well to memory. Rewritten are sums in f32, of as many elements as are known at compile time, that are
-    too long for the target (`Backend.first_sums`).
+    as well to memory. Rewritten are sums in f32 that are too long for the target (`Backend.first_sums`).
+    Means of as many elements as are known only at run time, as in group normalization of images of any size,
+    are of sums in f64 on CPUs instead.
 
         %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
                ins(%x : tensor<1x112x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
@@ -48,6 +49,15 @@ class SplitSums:
                ins(%x : tensor<1x112x112x64xf32>) outs(%zeros_of_rows : tensor<1x112x64xf32>) { arith.addf }
         %s = linalg.generic {iterator_types = [parallel, reduction, parallel]}
                ins(%r : tensor<1x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
+
+        %s = linalg.generic {iterator_types = [parallel, reduction]}
+               ins(%x : tensor<4x?xf32>) outs(%zeros : tensor<4xf32>) { arith.addf }
+        %m = linalg.generic ins(%s) { arith.divf }
+      becomes
+        %w = linalg.generic {iterator_types = [parallel, reduction]}
+               ins(%x : tensor<4x?xf32>) outs(%wide_zeros : tensor<4xf64>) { arith.extf, arith.addf }
+        %s = linalg.generic ins(%w) { arith.truncf }
+        %m = linalg.generic ins(%s) { arith.divf }
 
     A program without convolutions that were taken stays as it is.
     """
@@ -83,6 +93,10 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
         return
     extents = whole.extents
     if any(is_dynamic(extents[loop]) for loop in whole.summed):
+        if backend.iree_code.vectorizes_loops and _is_divided(operation.results[0]):
+            with operation.location, ir.InsertionPoint(operation):
+                operation.results[0].replace_all_uses_with(_wide_sum(whole))
+            erase_if_unused([operation])
         return
     length = prod(extents[loop] for loop in whole.summed)
     kept = [extent for loop, extent in extents.items() if loop not in whole.summed]
@@ -116,6 +130,32 @@ def _match(operation: ir.Operation) -> _Sum | None:
     if not source_map.is_permutation or not is_zero(init) or not adds(operation.regions[0].blocks[0]):
         return None
     return _Sum((source, source_map), tuple(reduced_loops(operation)), (init, result_map))
+
+
+def _is_divided(sums: ir.Value) -> bool:
+    """Whether something is divided by a number of elements: a mean."""
+    bodies = (
+        each.regions[0].blocks[0] for each in readers(sums) if each.name == linalg.GenericOp.OPERATION_NAME
+    )
+    return any(
+        view.operation.name == arith.DivFOp.OPERATION_NAME for body in bodies for view in body.operations
+    )
+
+
+def _wide_sum(whole: _Sum) -> ir.Value:
+    """Build the sum in f64, rounded once."""
+    init, result_map = whole.init
+    sizes, narrow, wide = shape_of(init), init.type.element_type, ir.F64Type.get()
+
+    def add_element(arguments: list[ir.Value]) -> ir.Value:
+        element, before = arguments
+        return arith.addf(arith.extf(wide, element), before)
+
+    total = _sum([whole.source], (zero_filled(sizes, wide), result_map), whole.summed, add_element)
+    identity = ir.AffineMap.get_identity(len(sizes))
+    return build_elementwise(
+        [(total, identity)], tensor.empty(sizes, narrow), lambda arguments: arith.truncf(narrow, arguments[0])
+    )
 
 
 def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_first: bool) -> ir.Value:
@@ -157,7 +197,7 @@ def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_fir
     return _sum([read], init, summed, lambda each: arith.addf(*each))
 
 
-def _sum(reads: list[Read], init: Read, summed: list[int], body: Body) -> ir.Value:
+def _sum(reads: list[Read], init: Read, summed: Sequence[int], body: Body) -> ir.Value:
     kinds = ["reduction" if loop in summed else "parallel" for loop in range(init[1].n_dims)]
     return build_generic(reads, init, kinds, body)
 

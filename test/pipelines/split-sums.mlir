@@ -219,3 +219,48 @@ func.func @parallel(%rows: tensor<1024x8192xf32>, %short: tensor<64x4096xf32>) -
   } -> tensor<64xf32>
   return %0, %1 : tensor<1024xf32>, tensor<64xf32>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [
+  #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {
+    cpu = "haswell", cpu_features = "+avx2,+fma", target_triple = "x86_64-unknown-unknown-eabi-elf"}>
+]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+
+// The mean of as many elements as come is that of a sum in f64, a sum that nothing divides stays.
+// CHECK-LABEL: func.func @unknown
+// CHECK: %[[W:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction"]} ins(%{{.*}} : tensor<4x?xf32>) outs(%{{.*}} : tensor<4xf64>)
+// CHECK: %[[E:.*]] = arith.extf %{{.*}} : f32 to f64
+// CHECK: arith.addf %[[E]], %{{.*}} : f64
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[W]] : tensor<4xf64>)
+// CHECK: arith.truncf %{{.*}} : f64 to f32
+// CHECK: linalg.generic {{.*}} ins(%[[S]] : tensor<4xf32>)
+// CHECK: arith.divf
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction"]} ins(%{{.*}} : tensor<4x?xf32>) outs(%{{.*}} : tensor<4xf32>)
+func.func @unknown(%m: tensor<1x49x64xf32>, %x: tensor<4x?xf32>, %count: f32) -> (tensor<1x7x7x64xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x64xf32>) -> tensor<1x7x7x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<4xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(c, t) -> (c, t)>, affine_map<(c, t) -> (c)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x?xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %mean = linalg.generic {indexing_maps = [affine_map<(c) -> (c)>, affine_map<(c) -> (c)>], iterator_types = ["parallel"]} ins(%s : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.divf %in, %count : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(c, t) -> (c, t)>, affine_map<(c, t) -> (c)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<4x?xf32>) outs(%f : tensor<4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<4xf32>
+  return %y, %mean, %t : tensor<1x7x7x64xf32>, tensor<4xf32>, tensor<4xf32>
+}

@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from group_norm_program import UNIT_ROUNDOFF, Normalized, activated, normalized
+from group_norm_program import ROUNDINGS, UNIT_ROUNDOFF, Normalized, activated, normalized
 from half_precision import STORED_ROUNDOFF
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.cpu.kernels.group_moments import GroupMomentsKernel, moments_misfit
@@ -63,6 +63,23 @@ def test_normalized_groups_are_those_of_float64(name: str) -> None:
     products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
     rounded = stored * (np.abs(expected) + bound) * (1 + stored)
     assert (np.abs(result.double().numpy() - expected) <= bound + products + rounded).all()
+
+
+def test_groups_of_as_many_pixels_as_come() -> None:
+    """Sums of all 400000 numbers of a group, one after the other, would be off by 1e-4 in f32."""
+    torch.manual_seed(0)
+    model, size = Normalized(16, 2).eval(), torch.export.Dim.AUTO
+    example = torch.zeros(1, 16, 20, 30)
+    exported = torch.export.export(model, (example,), dynamic_shapes=({2: size, 3: size},))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, strict=True)
+    x = torch.randn(1, 16, 250, 200) + 3
+    result = iree.winograd.load(compiled, device="local-sync")(x.numpy())
+    weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
+    exact, bound = normalized(x.double().numpy(), 2, weight, bias)
+    # Of a sum in f64 its rounding is left, and those of squares, of means, and of what is made of them.
+    expected, bound = activated(exact, 16 / ROUNDINGS * bound)
+    products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
+    assert (np.abs(np.asarray(result) - expected) <= bound + products).all()
 
 
 @pytest.mark.avx512
