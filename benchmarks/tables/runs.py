@@ -181,10 +181,20 @@ RUNS: Mapping[str, Run] = {
     "gpu-models-h200-assembled.json": Run(
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
     ),
+    "gpu-open-sizes-bf16-h200.json": Run(
+        "2026-11-30",
+        "NVIDIA H200, torch 2.11, other work on its host",
+        "gpu_open_sizes --type bf16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
+    ),
     "gpu-open-sizes-f16-h200.json": Run(
         "2026-11-30",
-        "NVIDIA H200, torch 2.11",
-        "gpu_open_sizes --type f16 --tools static open --jobs 9 --limit 60 --rounds 5` at `2049f7a4",
+        "NVIDIA H200, torch 2.11, other work on its host",
+        "gpu_open_sizes --type f16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
+    ),
+    "gpu-open-sizes-f32-h200.json": Run(
+        "2026-11-30",
+        "NVIDIA H200, torch 2.11, other work on its host",
+        "gpu_open_sizes --type f32 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
     ),
     "gpu-open-sizes-h200.json": Run(
         "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"

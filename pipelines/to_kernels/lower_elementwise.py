@@ -29,7 +29,8 @@ class LowerElementwise:
     more those for which it is in memory, or whose number is no multiple of 128, and of 2^20 or more others,
     unless IREE computes what they are made of, too. What IREE would copy several times before, such as a
     rotated image, is read where it is. Channels-last ones of sizes known only at run time, for which IREE's
-    code takes three times as long, are rewritten too, on GPUs with vectors of channels alone. On CPUs those
+    code takes three times as long, are rewritten too, on GPUs with vectors of channels alone, through CUDA
+    also in half precision. On CPUs those
     of known sizes are that compute functions and round to half precision, as SiLU does behind a group
     normalization: so few digits take half of the operations. So are those that only scale channels.
 

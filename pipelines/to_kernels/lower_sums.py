@@ -85,7 +85,8 @@ class LowerSums:
 
     Sums over pixels of channels-last images whose sizes are known only at run time, or over those of a row,
     are a kernel's, also on CPUs, where IREE adds one element after the other: the sums of rows, and their
-    sums. Means of means are one mean. On CPUs so are those of known sizes that a convolution writes.
+    sums. Means of means are one mean, through CUDA also where they are rounded to half precision between. On
+    CPUs so are those of known sizes that a convolution writes.
 
         %s = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
                ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x1x?xf32>) { arith.addf }
