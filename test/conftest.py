@@ -15,10 +15,15 @@ from emulated_cpu import run_emulated
 from guest import Guest, NoGuestError
 from hypothesis import settings
 from iree import runtime
+from iree.winograd.compiling import compilation
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.processor_features import missing_features
-from iree.winograd.pipelines.machines.user_folders import CACHE_FOLDER_VARIABLE, DATA_FOLDER_VARIABLE
-from wide import other_parts_of_sweeps
+from iree.winograd.pipelines.machines.user_folders import (
+    CACHE_FOLDER_VARIABLE,
+    DATA_FOLDER_VARIABLE,
+    cache_folder,
+)
+from wide import leave_out_wide, other_parts_of_sweeps
 
 from benchmarks.amd.radv import MESA
 
@@ -27,9 +32,11 @@ _LOW_PRIORITY = 10
 priority of all gets its turn after tenths of a second."""
 _ON_THE_HOST = "local-"
 """What names of devices begin with that are no GPUs."""
+_WORKER_VARIABLE = "PYTEST_XDIST_WORKER"
 _NAMING_SECONDS = 0.1
 """That threads may take to name themselves, of which there are none elsewhere than on Linux."""
-_BUILD = Path(__file__).parents[1] / "build"
+_COMPILED_BY_LAVAPIPE = cache_folder() / "lavapipe"
+"""Of the user's, as tests have a folder of their own in its place."""
 _QUICKEST = Path(__file__).parent / "algebra"
 """Of tests, each of which takes less than others compile in."""
 _WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
@@ -63,6 +70,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before tests are imported, which may take functions of the package by name."""
+    leave_out_wide(config.getoption("markexpr"))
     processor = config.getoption("--cpu")
     if processor is None:
         return
@@ -95,14 +103,25 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def compiled_on_one_thread() -> Iterator[None]:
+    """Workers fill the cores already: threads of a compilation's own would take turns with theirs."""
+    with pytest.MonkeyPatch.context() as patch:
+        if _WORKER_VARIABLE in os.environ:
+            # As in forks of the process whose threads these are.
+            patch.setattr(compilation, "_first_process", lambda: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def compiled_once_by_lavapipe() -> Iterator[None]:
     """Mesa's lavapipe compiles kernels when they are called first, which takes longer than to run most.
 
-    It needn't optimize them, and keeps them for the next tests, by all that it compiles them of.
+    It needn't optimize them, and keeps them for the next tests, of other checkouts, too, by all that it
+    compiles them of.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GALLIVM_PERF", "nopt")
-        patch.setenv("MESA_SHADER_CACHE_DIR", str(_BUILD / "lavapipe"))
+        patch.setenv("MESA_SHADER_CACHE_DIR", str(_COMPILED_BY_LAVAPIPE))
         yield
 
 
@@ -168,7 +187,18 @@ def operators_found_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exporting, "_collect_all_valid_cia_ops", find_new)
+        patch.setattr(torch._ops, "Callable", _Untyped)
         yield
+
+
+class _Untyped:
+    """What a module has in place of `Callable`, in annotations that Python evaluates in each call.
+
+    Torch registers a function with each of its operators to import a model, a third of what importing takes.
+    """
+
+    def __class_getitem__(cls, parameters: object) -> type[_Untyped]:
+        return cls
 
 
 def _threads() -> set[tuple[int, str]]:

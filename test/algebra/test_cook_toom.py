@@ -6,7 +6,7 @@ from fractions import Fraction
 from math import lcm
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from iree.winograd.dialect.algebra.cook_toom import CookToom, cook_toom
 from iree.winograd.dialect.algebra.point import INFINITY, parse_point
@@ -16,6 +16,7 @@ from iree.winograd.dialect.algebra.scaling import (
     balanced_output_scale,
     short_output_scale,
 )
+from wide import examples
 
 
 def is_exact(algorithm: CookToom) -> bool:
@@ -52,7 +53,7 @@ def test_every_size_is_exact(alpha: int) -> None:
 rationals = st.fractions(-9, 9, max_denominator=9)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@examples(60, derandomize=True)
 @given(st.data(), st.integers(1, 7), st.integers(1, 7), st.booleans())
 def test_any_distinct_points_are_exact(data: st.DataObject, m: int, r: int, infinite: bool) -> None:
     finite = m + r - 1 - infinite
@@ -62,7 +63,7 @@ def test_any_distinct_points_are_exact(data: st.DataObject, m: int, r: int, infi
     assert is_exact(cook_toom(m, r, points))
 
 
-@settings(max_examples=20, deadline=None, derandomize=True)
+@examples(20, derandomize=True)
 @given(st.data(), st.integers(1, 5), st.integers(1, 5))
 def test_scales_leave_it_exact(data: st.DataObject, m: int, r: int) -> None:
     alpha = m + r - 1

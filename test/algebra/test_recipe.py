@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from iree.winograd.dialect.algebra.counts import (
     FORMS,
@@ -20,6 +20,7 @@ from iree.winograd.dialect.algebra.counts import (
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.algebra.straight_line import recipe_of
 from iree.winograd.dialect.algebra.transforms import transforms
+from wide import examples
 
 entries = st.sampled_from([Fraction(x) for x in ("0", "0", "1", "1", "-1", "2", "-2", "1/2", "-5/4", "21/4")])
 matrices = st.integers(1, 6).flatmap(
@@ -29,7 +30,7 @@ matrices = st.integers(1, 6).flatmap(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150, derandomize=True)
 @given(matrices)
 def test_any_matrix_gets_an_exact_recipe(matrix: tuple) -> None:
     recipe = recipe_of(matrix, restarts=2)
@@ -41,7 +42,7 @@ def test_any_matrix_gets_an_exact_recipe(matrix: tuple) -> None:
     )
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@examples(50, derandomize=True)
 @given(matrices, st.integers(0, 2**32 - 1))
 def test_evaluation_agrees_with_the_matrix(matrix: tuple, seed: int) -> None:
     recipe = recipe_of(matrix, restarts=1)
@@ -163,7 +164,7 @@ def test_malformed_recipes_are_named() -> None:
         recipe_of(())
 
 
-@settings(max_examples=50, deadline=None, derandomize=True)
+@examples(50, derandomize=True)
 @given(matrices, st.data())
 def test_a_part_computes_some_outputs_from_what_they_depend_on(matrix: tuple, data: st.DataObject) -> None:
     recipe = recipe_of(matrix, restarts=1)

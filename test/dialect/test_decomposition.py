@@ -10,6 +10,7 @@ from iree.winograd.dialect.attributes import decomposition_attribute, decomposit
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
 from iree.winograd.dialect.reference import filter_transform
+from wide import examples
 
 sizes = st.integers(1, 4)
 
@@ -28,6 +29,7 @@ def decompositions(draw, rank=None) -> Decomposition:
     )
 
 
+@examples(100)
 @given(decompositions(rank=1), st.integers(0, 2**16))
 def test_parts_sum_to_the_convolution(decomposition, seed):
     """The formula of the class' docstring against the definition of a convolution, in one dimension."""
@@ -47,6 +49,7 @@ def test_parts_sum_to_the_convolution(decomposition, seed):
         assert total == expected
 
 
+@examples(100)
 @given(decompositions(), st.lists(st.integers(1, 30), min_size=2, max_size=2))
 def test_tiles_cover_each_output_once(decomposition, output_shape):
     rank = decomposition.spatial_rank
@@ -64,6 +67,7 @@ def test_tiles_cover_each_output_once(decomposition, output_shape):
         assert outputs <= len(covered) < outputs + phases * m
 
 
+@examples(100)
 @given(decompositions())
 def test_attribute_round_trip(decomposition):
     with ir.Context(), ir.Location.unknown():
@@ -80,6 +84,7 @@ def test_views_of_strides_and_large_kernels():
     assert decompose((3,), (1,), strides=(2,), dilations=(3,), part_size=(1,)).views == ((0,), (3,), (6,))
 
 
+@examples(100)
 @given(decompositions(), st.integers(0, 2**16))
 def test_filters_of_views_that_do_not_contribute_are_zero(decomposition, seed):
     """And `product_count` has no others: of random filters nothing else is zero."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from iree.winograd.dialect import reference
 from iree.winograd.dialect.decomposition import Decomposition, decompose
+from wide import examples
 
 
 def composed(
@@ -46,7 +47,7 @@ def convolutions(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@examples(150, derandomize=True)
 @given(convolutions())
 def test_composition_is_the_direct_convolution(case: dict) -> None:
     generator = np.random.default_rng(7)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from wide import examples
 
 
 @st.composite
@@ -37,11 +38,13 @@ def problems(draw: st.DrawFn) -> ConvolutionProblem:
     )
 
 
+@examples(100)
 @given(problems())
 def test_the_text_is_read_back(problem: ConvolutionProblem) -> None:
     assert ConvolutionProblem.parse(str(problem)) == problem
 
 
+@examples(100)
 @given(
     st.lists(st.integers(1, 64), min_size=2, max_size=4),
     st.integers(1, 512),

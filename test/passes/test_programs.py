@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from interpreter import run_function, run_with_values
 from iree.winograd.dialect.bindings import ir
@@ -21,6 +21,7 @@ from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.verify import Verify
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from network import Layer, network_source, permuted_filter_source
+from wide import examples
 
 # Both sides compute in float64, F(6, 3) in two dimensions with a condition of about 1e4.
 FLOAT64_TOLERANCE = 1e-10
@@ -93,7 +94,7 @@ def test_layer_between_convolutions_needs_no_transposition(between, layout):
     assert pads_for_itself or "tensor.pad" not in names
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     layers=st.lists(st.sampled_from(LAYERS), min_size=1, max_size=7),
     layout=st.sampled_from(["nchw", "nhwc"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from convolution_source import Source
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from interpreter import run_function
 from iree.winograd.dialect.bindings import ir
@@ -21,6 +21,7 @@ from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.split_transposed import SplitTransposed
 from iree.winograd.passes.verify import Verify
+from wide import examples
 
 # Tiles of up to 6 elements amplify an error 30 times per dimension at most, relative to the largest output.
 FLOAT64_TOLERANCE = 1e-10
@@ -59,7 +60,7 @@ def sources(draw: st.DrawFn) -> Source:
     return source
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     source=sources(), tiles=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=3, max_size=3)
 )
@@ -122,7 +123,7 @@ def synthesis_sources(draw: st.DrawFn) -> Source:
     return source
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(source=synthesis_sources())
 def test_phases_of_long_strides_compute_the_same_as_channels(source: Source) -> None:
     generator = np.random.default_rng(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from interpreter import run_function
 from iree.winograd.dialect.bindings import ir
@@ -20,6 +20,7 @@ from iree.winograd.passes.match.weight_gradient import (
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.verify import Verify
 from weight_gradient_source import WeightGradientSource
+from wide import examples
 
 # Tiles of up to 6 elements amplify an error 30 times per dimension at most, relative to the largest output.
 FLOAT64_TOLERANCE = 1e-10
@@ -48,7 +49,7 @@ def sources(draw: st.DrawFn) -> WeightGradientSource:
     return source
 
 
-@settings(max_examples=75, deadline=None)
+@examples(75)
 @given(
     source=sources(), tiles=st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3)), min_size=3, max_size=3)
 )

@@ -1,4 +1,4 @@
-"""Parameters of tests that only `make test-all` runs."""
+"""Parameters of tests that only `make test-all` runs, and how many random examples others draw."""
 
 from __future__ import annotations
 
@@ -9,9 +9,30 @@ from math import ceil
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 PARTS = 3
 """That a sweep is in, of which CI runs one for a commit."""
+
+
+QUICK_PART = 4
+"""Of which one is drawn of random examples where wide tests are left out."""
+_quick = False
+
+
+def leave_out_wide(selection: str) -> None:
+    """Has tests draw fewer examples where `selection`, pytest's `-m`, leaves out wide tests.
+
+    Before they are imported.
+    """
+    global _quick
+    _quick = "not wide" in selection
+
+
+def examples(count: int, *, derandomize: bool = False) -> settings:
+    """Of a test of random examples: as many as `count`, a fourth of them where it has to be quick."""
+    drawn = ceil(count / QUICK_PART) if _quick else count
+    return settings(max_examples=drawn, deadline=None, derandomize=derandomize)
 
 
 def wide(values: Iterable[Any]) -> list[Any]:
