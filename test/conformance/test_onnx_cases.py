@@ -49,13 +49,14 @@ def has(case: TestCase, kind: str) -> bool:
 
 
 CASES = {case.name: case for case in of_convolutions()}
-QUICK = ("test_basic_conv", "test_conv_")
+REWRITTEN = ("test_basic_conv", "test_conv_", "test_convtranspose")
+QUICK = ("test_basic_conv_with_padding", "test_conv_with_autopad_same")
 # ONNX has numbers of this case with four digits.
 FOUR_DIGITS = "test_averagepool_2d_ceil_last_window_starts_on_pad"
 
 
 def marks(name: str) -> list[pytest.MarkDecorator]:
-    return [] if name.startswith(QUICK) else [pytest.mark.wide]
+    return [] if name in QUICK else [pytest.mark.wide]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in CASES])
@@ -81,7 +82,7 @@ def check(case: TestCase) -> None:
             lambda: iree.winograd.compile(import_by_iree(case.model), target="cpu", enable_winograd=False)
         )
         return
-    if name.startswith((*QUICK, "test_convtranspose")):
+    if name.startswith(REWRITTEN):
         assert compiled.rewritten
     program = iree.winograd.load(compiled.program, device="local-sync")
     graph = case.model.graph

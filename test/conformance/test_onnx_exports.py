@@ -17,12 +17,10 @@ from benchmarks.networks.network import Network
 from benchmarks.zoo_report import ERROR_FACTOR, MIN_ERROR
 
 NETWORKS = {name: BLOCKS[name] for name in ("transposed_decoder", "audio_stack")}
-QUICK = ("transposed_decoder",)
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.wide) for name in NETWORKS]
-)
+@pytest.mark.wide
+@pytest.mark.parametrize("name", NETWORKS)
 def test_network_agrees_with_torch(name: str) -> None:
     with torch.no_grad():
         model, image = NETWORKS[name].calibrated(), NETWORKS[name].input(2)

@@ -88,7 +88,7 @@ class Samples(torch.nn.Module):
         )
 
 
-# One worker runs what compiles the samples of one function, of those of images for each quarter.
+# One worker runs what compiles the samples of one function, of those of images for each eighth.
 PARTS = [
     pytest.param(
         name,
@@ -99,7 +99,7 @@ PARTS = [
         ],
     )
     for name in OPERATIONS
-    for first in range(4 if name.endswith("2d") else 1)
+    for first in range(8 if name.endswith("2d") else 1)
 ]
 
 
@@ -112,7 +112,7 @@ def test_constant_filters(name: str, first: int) -> None:
 @pytest.mark.parametrize(
     ("name", "type_", "step"),
     [
-        ("nn.functional.conv2d", torch.float16, 8),
+        ("nn.functional.conv2d", torch.float16, 16),
         *wide_combinations(
             [
                 ("nn.functional.conv2d", torch.bfloat16, 4),
@@ -131,7 +131,7 @@ def test_half_precision(name: str, type_: torch.dtype, step: int) -> None:
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize(("name", "first"), PARTS[1:5])
+@pytest.mark.parametrize(("name", "first"), PARTS[1:9])
 def test_filters_known_at_run_time_and_tiles_of_2(name: str, first: int) -> None:
     samples = [sample for batch, _ in _compilable_samples(name, first) for sample in batch]
     arguments = [sample.image for sample in samples] + [sample.filters for sample in samples]
@@ -149,11 +149,11 @@ def _check(samples: Sequence[Sample], compiled: Compiled, arguments: Sequence[to
 
 @cache
 def _compilable_samples(name: str, first: int) -> list[tuple[Sequence[Sample], Compiled]]:
-    """A quarter of the samples of images, every other one of sounds and films, as few programs.
+    """An eighth of the samples of images, every other one of sounds and films, as few programs.
 
     They compile with constant filters; IREE fails on others.
     """
-    samples = _samples(name)[first :: 4 if name.endswith("2d") else 2]
+    samples = _samples(name)[first :: 8 if name.endswith("2d") else 2]
     compilable, failing = split_failures(samples, lambda batch: compile_rewritten(_import(batch)))
     for sample in failing:
         expect_stock_failure(

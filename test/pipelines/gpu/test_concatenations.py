@@ -265,10 +265,15 @@ def test_parts_of_all_kinds_are_where_they_belong(
     ("model", "multiple"),
     [
         (Decoder(), 2),
-        (Kept(), 1),
-        (Enlarged(False), 2),
         *wide_combinations(
-            [(Dense((12, 10, 8)), 1), (SplitBottlenecks(6), 1), (Enlarged(True), 2), (Uneven(), 2)]
+            [
+                (Kept(), 1),
+                (Enlarged(False), 2),
+                (Dense((12, 10, 8)), 1),
+                (SplitBottlenecks(6), 1),
+                (Enlarged(True), 2),
+                (Uneven(), 2),
+            ]
         ),
     ],
 )
@@ -319,9 +324,13 @@ def test_vectors_of_one_product_are_added_where_they_are(
     ("channels", "groups", "size"),
     [
         (24, 3, (19, 20)),
-        # Of these no workgroup holds a group: sums are kernels of their own.
-        (32, 2, (64, 64)),
-        *wide_combinations([(40, 4, (19, 20))]),
+        *wide_combinations(
+            [
+                # Of these no workgroup holds a group: sums are kernels of their own.
+                (32, 2, (64, 64)),
+                (40, 4, (19, 20)),
+            ]
+        ),
     ],
 )
 def test_skips_are_normalized_and_added_where_they_are_concatenated(

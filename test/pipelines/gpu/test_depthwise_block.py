@@ -29,7 +29,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from scheduled_program import HOPPER, ScheduledProgram
-from wide import wide
+from wide import wide, wide_combinations
 
 OTHER = replace(HOPPER, residency_attribute=None)
 SAME = ScheduledProgram((9, 11), 40, 40, (3, 3), (1, 1), (1, 1), low=(1, 1), high=(1, 1), groups=40, batch=2)
@@ -149,9 +149,22 @@ class HalfProgram(ScheduledProgram):
         return text.replace(f"return %result : {result}f32>", narrowed)
 
 
-@pytest.mark.parametrize("element", [np.float32, np.float16])
 @pytest.mark.parametrize(
-    ("program", "schedule"), [(SAME, BLOCKS[1]), (UNEVEN, BLOCKS[1]), (SAME, PAIRS), (UNEVEN, SINGLE)]
+    ("program", "schedule", "element"),
+    [
+        (SAME, BLOCKS[1], np.float16),
+        (UNEVEN, SINGLE, np.float32),
+        *wide_combinations(
+            [
+                (SAME, BLOCKS[1], np.float32),
+                (SAME, PAIRS, np.float32),
+                (SAME, PAIRS, np.float16),
+                (UNEVEN, BLOCKS[1], np.float32),
+                (UNEVEN, BLOCKS[1], np.float16),
+                (UNEVEN, SINGLE, np.float16),
+            ]
+        ),
+    ],
 )
 def test_loads_where_the_image_has_pixels(
     program: Program, schedule: DepthwiseBlockSchedule, element: type, tmp_path: Path

@@ -9,6 +9,7 @@ import pytest
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule, GroupedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
+from wide import wide_combinations
 
 PARTS = GemmSchedule(32, 32, 16, 4, 4, reduction_parts=4)
 POINTWISE = ScheduledProgram((8, 8), 512, 64, (1, 1), (1, 1), (1, 1), schedule=PARTS)
@@ -22,10 +23,8 @@ GROUPED = replace(TAPS, groups=8, schedule=GroupedSchedule())
     [
         # A part of 128 positions of 32 columns; 9 taps of 16 quads; those of 8 channels.
         (POINTWISE, 128),
-        (DEPTHWISE, 18),
-        (GROUPED, 144),
-        (replace(POINTWISE, batch=64), 0),
         (replace(DEPTHWISE, constant_filter=False), 0),
+        *wide_combinations([(DEPTHWISE, 18), (GROUPED, 144), (replace(POINTWISE, batch=64), 0)]),
     ],
 )
 def test_all_lines_are_asked_for_before_any_load(

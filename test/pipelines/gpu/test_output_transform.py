@@ -9,6 +9,7 @@ import pytest
 from convolution_program import Program, check_together
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
+from wide import wide
 
 PARTS = GemmSchedule(32, 32, 16)
 
@@ -19,7 +20,7 @@ def _residual(m: int) -> Program:
     )
 
 
-@pytest.mark.parametrize("programs", [[_residual(4), _residual(6)]])
+@pytest.mark.parametrize("programs", [[_residual(4)], *wide([[_residual(6)]])])
 def test_agrees_with_float64(programs: list[Program], gpu_target: str, gpu_device: str) -> None:
     """By quads of channels, and by halves of them where tiles are large."""
     check_together(programs, target=gpu_target, devices=[gpu_device])

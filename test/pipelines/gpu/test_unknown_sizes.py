@@ -71,7 +71,7 @@ RANGED_SIZES = [(1, 1), (3, 13), (8, 5), (7, 7), (28, 28)]
 """Of one tile less than a range begins with, of as many, and others."""
 
 
-@pytest.mark.parametrize("program", sampled(RANGED, RANGED[:2]), ids=str)
+@pytest.mark.parametrize("program", sampled(RANGED, RANGED[:1]), ids=str)
 def test_the_schedules_of_all_ranges_agree_with_float64(
     program: Program, gpu_target: str, gpu_device: str
 ) -> None:
