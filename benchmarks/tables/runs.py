@@ -355,26 +355,22 @@ RUNS: Mapping[str, Run] = {
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
     "open-sizes-server-16-threads.json": Run(
-        "2026-11-29",
-        f"{SERVER_64}, 16 of them given, beside other work, torch 2.11",
-        "open_sizes --threads 16 --programs build/open-sizes --burst 0.03 --network ...",
-    ),
-    "open-sizes-server-2-threads.json": Run(
-        "2026-11-29",
-        "a server of 64 virtual processors with AVX-512, beside other work, torch 2.11",
-        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
-        "--burst 0.03 --network ...` at `0182ce46",
+        "2026-11-30",
+        "Emerald Rapids server, 16 of 32 virtual processors for this alone, torch 2.11",
+        "open_sizes --threads 16 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
+        "--burst 0.03 --network ...` at `a59243d0",
     ),
     "open-sizes-emerald-rapids-2-threads.json": Run(
         "2026-11-30",
-        "Emerald Rapids server, 16 of 32 virtual processors given, beside other work",
-        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.03 --network ...` at `2e977c8b",
+        "Emerald Rapids server, two of 32 virtual processors for this alone, torch 2.11",
+        "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
+        "--burst 0.03 --network ...` at `efe5621c",
     ),
     "open-sizes-server-8-threads.json": Run(
-        "2026-11-29",
-        f"{SERVER_64}, 8 of them given, beside other work, torch 2.11",
-        "open_sizes --threads 8 --programs build/open-sizes --burst 0.03 --network ...",
+        "2026-11-30",
+        "Emerald Rapids server, 8 of 32 virtual processors for this alone, torch 2.11",
+        "open_sizes --threads 8 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
+        "--burst 0.03 --network ...` at `a59243d0",
     ),
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
