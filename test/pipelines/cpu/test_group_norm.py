@@ -82,6 +82,22 @@ def test_groups_of_as_many_pixels_as_come() -> None:
     assert (np.abs(np.asarray(result) - expected) <= bound + products).all()
 
 
+def test_channels_of_as_many_pixels_as_come() -> None:
+    """Of one image: calls of any height but 1 failed."""
+    torch.manual_seed(0)
+    model, size = Normalized(16, 16).eval(), torch.export.Dim.AUTO
+    exported = torch.export.export(model, (torch.zeros(1, 16, 20, 30),), dynamic_shapes=({2: size, 3: size},))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=1, strict=True)
+    program = iree.winograd.load(compiled, device="local-sync")
+    weight, bias = (each.detach().double().numpy() for each in model.norm.parameters())
+    for height, width in ((20, 30), (1, 50), (97, 61)):
+        x = torch.randn(1, 16, height, width) + 3
+        exact, bound = normalized(x.double().numpy(), 16, weight, bias)
+        expected, bound = activated(exact, bound)
+        products = np.abs(expected).max() * UNIT_ROUNDOFF * 8
+        assert (np.abs(np.asarray(program(x.numpy())) - expected) <= bound + products).all()
+
+
 @pytest.mark.avx512
 def test_a_large_mean_cancels_nothing() -> None:
     """Deviations of 1 from a mean of 1000, which a difference of sums of squares would lose."""

@@ -25,8 +25,14 @@ def group_norm(
     transpositions. Images of half precision are computed in f32; means and deviations are those of groups.
     """
     numbers = image.float() if image.dtype in (torch.float16, torch.bfloat16) else image
-    by_groups = numbers.reshape(batch, groups, channels // groups, pixels)
-    variance, mean = torch.var_mean(by_groups, dim=(2, 3), unbiased=False, keepdim=True)
+    if groups == channels and not isinstance(pixels, int):
+        # torch-mlir takes a view of one channel for each group for one of an image of a single row.
+        pixel_dims = tuple(range(2, numbers.dim()))
+        moments = torch.var_mean(numbers, dim=pixel_dims, unbiased=False, keepdim=True)
+        variance, mean = (each.reshape(batch, groups, 1, 1) for each in moments)
+    else:
+        by_groups = numbers.reshape(batch, groups, channels // groups, pixels)
+        variance, mean = torch.var_mean(by_groups, dim=(2, 3), unbiased=False, keepdim=True)
     deviation = torch.rsqrt(variance + epsilon)
     one = numbers.new_ones(1, groups, channels // groups, 1) if weight is None else weight
     scale = deviation * one.reshape(1, groups, channels // groups, 1)
