@@ -2,77 +2,29 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import iree.winograd
 import numpy as np
 import numpy.typing as npt
+from activations import ACTIVATIONS
 from agreement import expect_within
+from checked_programs import check_together, compile_rewritten
 from guarded import Edge, GuardedArray
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
+from schedule_text import ranges_text, schedule_text
 
 Array = npt.NDArray[Any]
 
 NAMED_OPS = {1: "linalg.conv_1d_nwc_wcf", 2: "linalg.conv_2d_nhwc_hwcf", 3: "linalg.conv_3d_ndhwc_dhwcf"}
-
-
-@dataclass(frozen=True)
-class Activation:
-    """A function as MLIR, of `%biased`, and in float64; it has at most the slope `slope`."""
-
-    text: str
-    exact: Callable[[Array], Array]
-    slope: float = 1.0
-
-
-ACTIVATIONS = {
-    "relu": Activation(
-        "%finished = arith.maximumf %biased, %zero : f32", lambda values: np.maximum(values, 0)
-    ),
-    "swish": Activation(
-        """%one = arith.constant 1.0 : f32
-    %negative = arith.negf %biased : f32
-    %exponential = math.exp %negative : f32
-    %sum = arith.addf %exponential, %one : f32
-    %sigmoid = arith.divf %one, %sum : f32
-    %finished = arith.mulf %biased, %sigmoid : f32""",
-        lambda values: values / (1 + np.exp(-values)),
-        1.1,
-    ),
-    "hard swish": Activation(
-        """%three = arith.constant 3.0 : f32
-    %six = arith.constant 6.0 : f32
-    %shifted = arith.addf %biased, %three : f32
-    %positive = arith.maximumf %shifted, %zero : f32
-    %gate = arith.minimumf %positive, %six : f32
-    %product = arith.mulf %biased, %gate : f32
-    %finished = arith.divf %product, %six : f32""",
-        lambda values: values * np.clip(values + 3, 0, 6) / 6,
-        1.5,
-    ),
-    "gelu": Activation(
-        """%half = arith.constant 0.5 : f32
-    %one = arith.constant 1.0 : f32
-    %root = arith.constant 0.7071067811865476 : f32
-    %scaled = arith.mulf %biased, %root : f32
-    %error = math.erf %scaled : f32
-    %sum = arith.addf %error, %one : f32
-    %part = arith.mulf %sum, %half : f32
-    %finished = arith.mulf %biased, %part : f32""",
-        lambda values: values / 2 * (1 + np.vectorize(math.erf)(values / math.sqrt(2))),
-        1.13,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -432,71 +384,6 @@ func.func @{name}({arguments}) -> {result} {{
         activation = 0 if self.activation == "relu" else 8 * largest * 2.0**-24
         slope = ACTIVATIONS[self.activation].slope
         return slope * (convolution_bound + (2 + self.adds_image) * largest * 2.0**-24) + activation
-
-
-class Checked(Protocol):
-    """A program of one function that knows what is right."""
-
-    def function(self, name: str) -> str:
-        """It as MLIR, by this name."""
-
-    def expect_right(self, function: Callable[..., Any]) -> None:
-        """Raises AssertionError unless it computes what it has to."""
-
-
-def check_together(
-    programs: Sequence[Checked],
-    flags: Sequence[str] = (),
-    devices: Sequence[str] = ("local-sync",),
-    target: str = "cpu",
-    threads: int | None = None,
-) -> None:
-    """Compile programs as functions of one, and check each: half of what compiling one takes, all share.
-
-    Raises AssertionError with all that are wrong.
-    """
-    names = {f"of_{number}": program for number, program in enumerate(programs)}
-    texts = [program.function(name) for name, program in names.items()]
-    compiled = compile_rewritten("\n".join(texts), target, flags, threads)
-    wrong = []
-    for device in devices:
-        loaded = iree.winograd.load(compiled, device=device)
-        for name, program in names.items():
-            try:
-                program.expect_right(getattr(loaded, name))
-            except AssertionError as error:
-                wrong.append(f"{program} on {device}: {error}")
-    assert not wrong, "\n".join(wrong)
-
-
-def schedule_text(schedule: Schedule) -> str:
-    """The attribute that states it."""
-    return f"winograd.schedule = {_dictionary(schedule)}"
-
-
-def ranges_text(ranges: Sequence[ScheduleRange]) -> str:
-    """The attribute that states them."""
-    texts = []
-    for each in ranges:
-        below = "" if each.below is None else f", below_tiles = {each.below} : i64"
-        texts.append(f"{{schedule = {_dictionary(each.schedule)}, times = {each.times} : f64{below}}}")
-    return f"winograd.schedule_ranges = [{', '.join(texts)}]"
-
-
-def _dictionary(schedule: Schedule) -> str:
-    fields = (f"{name} = {_attribute(value)}" for name, value in schedule_record(schedule).items())
-    return f"{{{', '.join(fields)}}}"
-
-
-def compile_rewritten(text: str, target: str, flags: Sequence[str] = (), threads: int | None = None) -> Any:
-    """The compiled program; raises RewriteWarning when it would run without our kernels and test nothing."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        return iree.winograd.compile(text, target=target, flags=flags, threads=threads)
-
-
-def _attribute(value: int | str) -> str:
-    return f'"{value}"' if isinstance(value, str) else f"{value} : i64"
 
 
 def _transposed(

@@ -10,11 +10,11 @@ from typing import Any
 import iree.winograd
 import numpy as np
 from agreement import expect_within
-from convolution_program import schedule_text
 from guarded import Edge, GuardedArray
 from iree.winograd.dialect.algebra.numerics import gradient_error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.pipelines.problems.schedule import Schedule
+from schedule_text import schedule_text
 from weight_gradient_source import WeightGradientSource
 
 

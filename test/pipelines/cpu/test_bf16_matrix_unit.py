@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from agreement import expect_within
-from convolution_program import check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
 from host import flags_of_host_with
 from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source

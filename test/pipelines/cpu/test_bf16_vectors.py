@@ -13,7 +13,7 @@ import iree.winograd
 import pytest
 import torch
 from agreement import expect_within
-from convolution_program import check_together
+from checked_programs import check_together
 from host import HOST
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.match.problem import ConvolutionProblem

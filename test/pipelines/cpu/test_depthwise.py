@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from host import HOST
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
 from wide import batches, wide

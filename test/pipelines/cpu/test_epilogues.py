@@ -11,7 +11,8 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
-from convolution_program import Program, check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
+from convolution_program import Program
 from wide import sampled, wide
 
 Array = npt.NDArray[Any]

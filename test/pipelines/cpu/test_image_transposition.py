@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from convolution_program import compile_rewritten
+from checked_programs import compile_rewritten
 from guarded_call import call_guarded
 from iree.winograd.calibration.programs import backend_of, compile_module
 from iree.winograd.dialect.algebra.ceil_div import ceil_div

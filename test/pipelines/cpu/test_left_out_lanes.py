@@ -8,7 +8,8 @@ import iree.winograd
 import numpy as np
 import pytest
 from agreement import expect_within
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import expect_within
-from convolution_program import Program, check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
+from convolution_program import Program
 from host import HAS_AVX512
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose

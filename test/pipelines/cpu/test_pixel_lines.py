@@ -8,7 +8,8 @@ from math import ceil
 import iree.winograd
 import numpy as np
 import pytest
-from convolution_program import Program, check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
+from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convolution_program import Program, compile_rewritten
+from checked_programs import compile_rewritten
+from convolution_program import Program
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.pipelines.cpu.tiles.register_parts import register_parts
 

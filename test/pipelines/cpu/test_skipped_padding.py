@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import RowPart, row_parts, skips_padding

@@ -7,7 +7,7 @@ from dataclasses import replace
 import iree.winograd
 import numpy as np
 import pytest
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.pipelines.cpu.schedules.weight_gradient import WeightGradientSchedule
 from weight_gradient_program import WeightGradientProgram
 from wide import batches, wide

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from convolution_program import Program, compile_rewritten
+from checked_programs import compile_rewritten
+from convolution_program import Program
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule

@@ -7,7 +7,8 @@ from dataclasses import replace
 import iree.winograd
 import numpy as np
 import pytest
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from iree.winograd.dialect.reference import convolution
 from wide import batches, wide
 

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from iree.winograd.cuda.early_launch import with_waits
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from agreement import expect_within
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from convolution_program import ACTIVATIONS, Activation
+from activations import ACTIVATIONS, Activation
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from ptx_interpreter import Kernel
 from scheduled_program import ScheduledProgram

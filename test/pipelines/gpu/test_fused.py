@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import fits
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from convolution_program import check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution

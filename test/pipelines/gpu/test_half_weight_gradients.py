@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from agreement import expect_within
-from convolution_program import compile_rewritten
+from checked_programs import compile_rewritten
 from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import predicted_gradient_error

@@ -12,7 +12,7 @@ from typing import Any
 import numpy.typing as npt
 import pytest
 import torch
-from convolution_program import compile_rewritten
+from checked_programs import compile_rewritten
 from iree.winograd.pipelines.gpu.device.memory import OCTET
 from iree.winograd.pipelines.gpu.kernels import windows
 from iree.winograd.pipelines.gpu.kernels.rows import SharedRows

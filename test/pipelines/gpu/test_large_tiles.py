@@ -8,7 +8,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.cost_model import INPUT_ELEMENT_LATENCY

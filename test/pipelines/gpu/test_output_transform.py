@@ -6,7 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from convolution_program import Program, check_together
+from checked_programs import check_together
+from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
 from wide import wide

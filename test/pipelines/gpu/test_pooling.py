@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from convolution_program import compile_rewritten
+from checked_programs import compile_rewritten
 from iree import winograd
 from pooling_program import maxima, program, summing
 from wide import sampled, wide_combinations

@@ -10,7 +10,8 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from convolution_program import Program, compile_rewritten
+from checked_programs import compile_rewritten
+from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend

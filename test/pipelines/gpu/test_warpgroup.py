@@ -10,7 +10,7 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from convolution_program import check_together
+from checked_programs import check_together
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.element_types import F32

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from convolution_program import check_together, compile_rewritten
+from checked_programs import check_together, compile_rewritten
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     GpuWeightGradientSchedule,
     MatrixWeightGradientSchedule,

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 import pytest
-from convolution_program import compile_rewritten
+from checked_programs import compile_rewritten
 from iree import winograd
 from iree.winograd.pipelines.gpu.kernels import windows
 from wide import sampled

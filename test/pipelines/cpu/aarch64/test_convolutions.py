@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import pytest
 from agreement import expect_within
-from convolution_program import Program, compile_rewritten
+from checked_programs import compile_rewritten
+from convolution_program import Program
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from joined_programs import as_one, load_or_skip
 from wide import wide_combinations
