@@ -35,7 +35,7 @@ FOLDERS = {
         ("processor",),
         ("helpers", "schedules", "tiles"),
         ("kernels",),
-        ("choice", "tensor_kernels"),
+        ("choice", "tensor_dispatches"),
         ("",),
     ),
     "pipelines.gpu": (("device",), ("schedules",), ("packing",), ("kernels", "choice"), ("",)),

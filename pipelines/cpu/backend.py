@@ -26,7 +26,7 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
 from .lowering import CpuLowering
-from .tensor_kernels.table import misfit
+from .tensor_dispatches.table import misfit
 
 _LONGEST_SUM = 1024
 """Elements up to which one running sum is as accurate as a convolution's, and short for one thread."""

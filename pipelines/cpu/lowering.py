@@ -27,7 +27,7 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import (
 )
 from iree.winograd.pipelines.cpu.kernels.packed_taps import pack_taps
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
-from iree.winograd.pipelines.cpu.tensor_kernels.table import dispatch_of
+from iree.winograd.pipelines.cpu.tensor_dispatches.table import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.convolution_signature import (
     image_tensor,

@@ -8,7 +8,7 @@ import iree.winograd
 import numpy as np
 import pytest
 import torch
-from iree.winograd.pipelines.cpu.tensor_kernels import products
+from iree.winograd.pipelines.cpu.tensor_dispatches import products
 from torch.nn.functional import scaled_dot_product_attention
 from wide import wide, wide_combinations
 
