@@ -321,13 +321,30 @@ _COUNTERS = {
     "matrix_units": "matrix units",
 }
 """Of a kernel's peaks, as results name them, and as the table does."""
+_OF_ALL_TIME = ("memory", "second_cache")
+"""Of these the ones whose percent are of all of a kernel's time, not of what multiprocessors are busy."""
 _BUSY = 60
 """Percent of a peak from which on that bounds a kernel."""
 
 
 def layer_counters(files: Sequence[Any]) -> list[str]:
-    """By what kernels of layers are bound: percent of peaks while multiprocessors are busy, and how long."""
-    heads = ("layer", "share", "kernel", "us", *_COUNTERS.values(), "busy", "warps", "bound by")
+    """By what kernels of layers are bound: percent of peaks while multiprocessors are busy, and how long.
+
+    The roof is what a kernel takes at least by its own instructions and bytes: what keeps one unit busy
+    longest, at its peak from begin to end on all multiprocessors.
+    """
+    heads = (
+        "layer",
+        "share",
+        "kernel",
+        "us",
+        *_COUNTERS.values(),
+        "busy",
+        "warps",
+        "roof, us",
+        "by",
+        "bound by",
+    )
     rows = []
     found = [pair for file in files for pair in file["layers"].items()]
     for layer, row in sorted(found, key=lambda pair: pair[1]["limit_us"] / pair[1]["ours_us"]):
@@ -343,6 +360,7 @@ def layer_counters(files: Sequence[Any]) -> list[str]:
                     *(number(peaks.get(name), ".0f") for name in _COUNTERS),
                     number(busy, ".0f"),
                     number(kernel["warps"], ".0f"),
+                    *_roof(peaks, busy, kernel["microseconds"]),
                     _bound(peaks, busy),
                 )
             )
@@ -353,6 +371,13 @@ def layer_counters(files: Sequence[Any]) -> list[str]:
 def _distinct(kernels: Sequence[Any]) -> list[Any]:
     """One of each name: a chain has layers twice."""
     return list({each["kernel"]: each for each in kernels}.values())
+
+
+def _roof(peaks: Mapping[str, float], busy: float, microseconds: float) -> tuple[str, str]:
+    """What a kernel takes at least by its own instructions and bytes, and by which."""
+    of_all = {name: peak if name in _OF_ALL_TIME else peak * busy / 100 for name, peak in peaks.items()}
+    most = max(of_all, key=of_all.__getitem__)
+    return number(microseconds * of_all[most] / 100, ".1f"), _COUNTERS[most]
 
 
 def _bound(peaks: Mapping[str, float], busy: float) -> str:
