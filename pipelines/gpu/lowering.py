@@ -35,11 +35,13 @@ from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLoweri
 from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
 from iree.winograd.pipelines.gpu.kernels.depthwise_strip import DepthwiseStripKernel
+from iree.winograd.pipelines.gpu.kernels.depthwise_toeplitz import DepthwiseToeplitzKernel
 from iree.winograd.pipelines.gpu.kernels.direct_block import DirectBlockKernel
 from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
 from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
 from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
 from iree.winograd.pipelines.gpu.kernels.grouped_block import GroupedBlockKernel
+from iree.winograd.pipelines.gpu.kernels.grouped_ring import GroupedRingKernel
 from iree.winograd.pipelines.gpu.kernels.half_tile_product import HalfTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
 from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
@@ -67,6 +69,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
+from iree.winograd.pipelines.gpu.schedules.grouped_ring import GroupedRingSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -77,6 +80,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
+from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     HalfWeightGradientSchedule,
@@ -321,9 +325,21 @@ def _depthwise_strip(
     return ColumnsLowering(launcher, group, kernel)
 
 
+def _depthwise_toeplitz(
+    launcher: Launcher, group: ConvolutionGroup, schedule: DepthwiseToeplitzSchedule
+) -> ConvolutionLowering:
+    return ColumnsLowering(launcher, group, DepthwiseToeplitzKernel(group.shape, schedule))
+
+
 def _grouped(launcher: Launcher, group: ConvolutionGroup, schedule: GroupedSchedule) -> ConvolutionLowering:
     kernel = GroupedKernel(group.shape, schedule, fetches_filters=launcher.target.takes_ptx)
     return ColumnsLowering(launcher, group, kernel)
+
+
+def _grouped_ring(
+    launcher: Launcher, group: ConvolutionGroup, schedule: GroupedRingSchedule
+) -> ConvolutionLowering:
+    return ColumnsLowering(launcher, group, GroupedRingKernel(group.shape, schedule))
 
 
 def _gradient(
@@ -366,8 +382,10 @@ LOWERINGS: Mapping[
         GpuDepthwiseSchedule: _depthwise,
         DepthwiseBlockSchedule: partial(_direct_block, DepthwiseBlockKernel),
         DepthwiseStripSchedule: _depthwise_strip,
+        DepthwiseToeplitzSchedule: _depthwise_toeplitz,
         GroupedBlockSchedule: partial(_direct_block, GroupedBlockKernel),
         GroupedSchedule: _grouped,
+        GroupedRingSchedule: _grouped_ring,
         MultiplyAddWeightGradientSchedule: _gradient,
         MatrixWeightGradientSchedule: _matrix_gradient,
         HalfWeightGradientSchedule: _half_gradient,

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.gpu.schedules.columns import (
     GpuDepthwiseSchedule,
     GroupedBlockSchedule,
     GroupedSchedule,
+    ThreadOutputsSchedule,
     elements_read,
     has_few_taps,
 )
@@ -27,7 +28,9 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .block_cost import block_threads, strip_threads
 from .cost_model import column_threads
+from .grouped_ring_schedules import grouped_ring_schedules
 from .representative import representative
+from .toeplitz_schedules import toeplitz_schedules
 
 _COLUMN_SIZES = [
     (threads, quads, columns)
@@ -82,18 +85,19 @@ GROUPED_SCHEDULES = tuple(GroupedSchedule(*each) for each in _COLUMN_SIZES)
 
 def depthwise_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
-) -> Iterator[GpuDepthwiseSchedule | DepthwiseBlockSchedule | DepthwiseStripSchedule]:
+) -> Iterator[ThreadOutputsSchedule]:
     """Those of depthwise convolutions that keep the target's limits."""
     yield from _blocks(shape, target, machine)
     yield from _narrow_blocks(shape, target, machine)
     yield from _strips(shape, target, machine)
+    yield from toeplitz_schedules(shape, target, machine)
     yield from (each for each in DEPTHWISE_SCHEDULES if fits(each, target, shape.element_types))
     yield from _ahead(shape, target, machine)
 
 
 def grouped_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
-) -> Iterator[GroupedSchedule | GroupedBlockSchedule]:
+) -> Iterator[ThreadOutputsSchedule]:
     """Those of grouped convolutions that fit the shape and the target."""
     for schedule in GROUPED_BLOCKS if target.takes_ptx and not shape.unknown_sizes else ():
         if kernel_misfit(shape, target, schedule) is not None:
@@ -102,6 +106,7 @@ def grouped_schedules(
         is_busy = block_threads(shape, schedule) >= MIN_NARROW_THREADS * machine.multiprocessors
         if is_busy and multiply_adds <= MAX_GROUPED_MULTIPLY_ADDS:
             yield schedule
+    yield from grouped_ring_schedules(shape, target, machine)
     yield from (each for each in GROUPED_SCHEDULES if kernel_misfit(shape, target, each) is None)
 
 

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule
+from iree.winograd.pipelines.gpu.schedules.grouped_ring import GroupedRingSchedule
 from iree.winograd.pipelines.gpu.schedules.implicit_gemm import ImplicitGemmSchedule
 from iree.winograd.pipelines.gpu.schedules.split import (
     CooperativeSchedule,
@@ -29,6 +30,7 @@ from iree.winograd.pipelines.gpu.schedules.split import (
     WmmaSchedule,
 )
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
+from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     HalfWeightGradientSchedule,
@@ -45,6 +47,7 @@ from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
 from .gemv_cost import gemv_seconds
+from .image_ring_cost import grouped_ring_seconds, toeplitz_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
 from .representative import representative
 from .streamed_cost import streamed_seconds
@@ -116,8 +119,10 @@ STAGE_SECONDS: Mapping[type[GpuSchedule], _StageSeconds] = MappingProxyType(
         GpuDepthwiseSchedule: columns_seconds,
         DepthwiseBlockSchedule: block_seconds,
         DepthwiseStripSchedule: strip_seconds,
+        DepthwiseToeplitzSchedule: toeplitz_seconds,
         GroupedBlockSchedule: block_seconds,
         GroupedSchedule: columns_seconds,
+        GroupedRingSchedule: grouped_ring_seconds,
         MultiplyAddWeightGradientSchedule: weight_gradient_seconds,
         MatrixWeightGradientSchedule: weight_gradient_seconds,
         HalfWeightGradientSchedule: weight_gradient_seconds,

@@ -85,17 +85,20 @@ class SharedBytes:
         shared = pointer(self.address + offset, SHARED)
         nvvm.CpAsyncBulkSharedCTAToGlobalOp(pointer(target, GLOBAL), shared, number)
 
-    def copy_chunk(self, offset: IndexLike, source: Index, exists: Condition) -> None:
-        """Starts to copy 16 bytes past the first cache, or to clear as many where there is no `source`.
+    def copy_chunk(
+        self, offset: IndexLike, source: Index, exists: Condition, width: int = COPIED_BYTES
+    ) -> None:
+        """Starts to copy 16 bytes, or 8, or to clear as many where there is no `source`.
 
-        Both places are multiples of that.
+        Both places are multiples of that. Only 16 can go past the first cache, and do.
         """
-        size = arith.select(exists.value, _integer(COPIED_BYTES), _integer(0))
+        size = arith.select(exists.value, _integer(width), _integer(0))
+        modifier = "cg" if width == COPIED_BYTES else "ca"
         nvvm.CpAsyncOp(
             pointer(self.address + offset, SHARED),
             pointer(source, GLOBAL),
-            COPIED_BYTES,
-            ir.Attribute.parse("#nvvm.load_cache_modifier<cg>"),
+            width,
+            ir.Attribute.parse(f"#nvvm.load_cache_modifier<{modifier}>"),
             cpSize=None if exists.known else size,
         )
 
@@ -214,9 +217,12 @@ def commit_copies() -> None:
     nvvm.CpAsyncCommitGroupOp()
 
 
-def wait_for_copies() -> None:
-    """Waits until those that this thread started are in memory; `publish` then shows them to products."""
-    nvvm.CpAsyncWaitGroupOp(0)
+def wait_for_copies(pending: int = 0) -> None:
+    """Waits until those that this thread started are in memory, but for the last `pending` groups of them.
+
+    `publish` then shows them to products of warpgroups, a barrier to other threads.
+    """
+    nvvm.CpAsyncWaitGroupOp(pending)
 
 
 def commit_copies_out() -> None:

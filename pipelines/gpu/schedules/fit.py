@@ -12,7 +12,7 @@ from iree.winograd.passes.match.element_types import F32, ElementTypes
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA, MatrixUnit
-from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD
+from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
@@ -29,10 +29,12 @@ from .columns import (
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
 from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
+from .grouped_ring import GroupedRingSchedule, GroupedRingTiling
 from .implicit_gemm import ImplicitGemmSchedule
-from .matrix import MatrixSchedule
+from .matrix import MatrixSchedule, stored_result_bytes
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
 from .streamed import StreamedSchedule
+from .toeplitz import MAX_TAP_COLUMNS, MAX_TAP_ROWS, DepthwiseToeplitzSchedule, ToeplitzTiling
 from .warpgroup import WarpgroupSchedule
 from .weight_gradient import (
     GpuWeightGradientSchedule,
@@ -41,6 +43,8 @@ from .weight_gradient import (
     MultiplyAddWeightGradientSchedule,
 )
 
+MAX_GROUPED_TAPS = 5
+"""Rows and columns of taps by groups of eight channels."""
 GpuSchedule = (
     GemmSchedule
     | GemvSchedule
@@ -232,6 +236,60 @@ def _depthwise_strip_misfit(
     return _channels_first_misfit(schedule, shape, target)
 
 
+def has_toeplitz_products(shape: ConvolutionShape) -> bool:
+    """Whether it is a depthwise convolution of two dimensions, of known sizes, whose rows of taps are
+    multiplied as Toeplitz matrices on matrix units."""
+    decomposition = shape.decomposition
+    is_known = shape.batch is not None and not shape.unknown_sizes
+    if not is_depthwise(shape) or len(shape.kernel_size) != 2 or not is_known:
+        return False
+    rows, columns = shape.kernel_size
+    is_small = rows <= MAX_TAP_ROWS and columns <= MAX_TAP_COLUMNS
+    return decomposition.step == decomposition.dilation == (1, 1) and is_small
+
+
+def _depthwise_toeplitz_misfit(
+    schedule: DepthwiseToeplitzSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if not has_toeplitz_products(shape):
+        most = f"{MAX_TAP_ROWS} x {MAX_TAP_COLUMNS}"
+        return f"{schedule} is for images of two dimensions and known sizes, without strides, and {most} taps"
+    if shape.output_channels % (schedule.channels) or shape.images % schedule.images:
+        return f"{schedule} doesn't divide {shape.images} images or {shape.output_channels} channels"
+    tiling = ToeplitzTiling(shape, schedule)
+    if tiling.tiles != schedule.unit_warps:
+        return f"{schedule} has other warps than a strip of {shape} has tiles"
+    if (needed := tiling.bytes(stored_result_bytes(shape))) > target.shared_memory_bytes:
+        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    return _channels_first_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
+
+
+def has_groups_of_octets(shape: ConvolutionShape) -> bool:
+    """Whether it is a convolution of two dimensions, of known sizes, of groups of eight channels, whose taps
+    are few enough to lie in registers."""
+    decomposition = shape.decomposition
+    is_known = shape.batch is not None and not shape.unknown_sizes
+    if shape.transform_size > 1 or len(shape.kernel_size) != 2 or not is_known or shape.groups == 1:
+        return False
+    step, other = decomposition.step
+    is_small = max(shape.kernel_size) <= MAX_GROUPED_TAPS and step == other <= 2
+    is_dense = decomposition.dilation == (1, 1)
+    return is_small and is_dense and shape.group_inputs == shape.group_outputs == OCTET
+
+
+def _grouped_ring_misfit(
+    schedule: GroupedRingSchedule, shape: ConvolutionShape, target: GpuTarget
+) -> Reason | None:
+    if not has_groups_of_octets(shape):
+        return f"{schedule} is for groups of {OCTET} channels, known sizes and strides of 1 or 2"
+    if shape.output_channels % schedule.channels or shape.images % schedule.images:
+        return f"{schedule} doesn't divide {shape.images} images or {shape.output_channels} channels"
+    needed = GroupedRingTiling(shape, schedule).bytes(stored_result_bytes(shape))
+    if needed > target.shared_memory_bytes:
+        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
+    return _channels_first_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
+
+
 def _grouped_block_misfit(
     schedule: GroupedBlockSchedule, shape: ConvolutionShape, target: GpuTarget
 ) -> Reason | None:
@@ -323,6 +381,8 @@ SCHEDULE_KINDS: Mapping[type[GpuSchedule], ScheduleKind] = MappingProxyType(
         GpuDepthwiseSchedule: ScheduleKind(_DEPTHWISE, _depthwise_misfit),
         DepthwiseBlockSchedule: ScheduleKind(_DEPTHWISE, _block_misfit),
         DepthwiseStripSchedule: ScheduleKind(_DEPTHWISE, _depthwise_strip_misfit),
+        DepthwiseToeplitzSchedule: ScheduleKind(_DEPTHWISE, _depthwise_toeplitz_misfit),
+        GroupedRingSchedule: ScheduleKind(_CONVOLUTION, _grouped_ring_misfit),
         GroupedBlockSchedule: ScheduleKind(_CONVOLUTION, _grouped_block_misfit),
         GroupedSchedule: ScheduleKind(_CONVOLUTION, _grouped_misfit),
         MultiplyAddWeightGradientSchedule: ScheduleKind(_GRADIENT, _gradient_misfit),

@@ -11,6 +11,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, MMA, MatrixUnit
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product import ProductSchedule
 
@@ -26,6 +27,11 @@ HALF_TYPES = MappingProxyType({each.name: each for each in (MATRIX_FACTORS, BF16
 """The numbers that matrix units multiply, by their names in MLIR."""
 STAGE_ROW_BYTES = HALF_BYTES * MMA.stage_row
 """Those of NVIDIA's matrix units."""
+
+
+def stored_result_bytes(shape: ConvolutionShape) -> int:
+    """Of an element as it is stored, which may be known before it is so."""
+    return shape.element_types.result_bytes if shape.rounded_type is None else HALF_BYTES
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS, registers_of
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .matrix import HALF_BYTES, STAGE_ROW_BYTES, MatrixSchedule
+from .matrix import HALF_BYTES, STAGE_ROW_BYTES, MatrixSchedule, stored_result_bytes
 
 WARPGROUP_WARPS = WARPGROUP_THREADS // WARP_THREADS
 MOST_TOGETHER = 256
@@ -125,7 +125,7 @@ class StreamedSchedule(MatrixSchedule):
 
         Quads of f32 are half of one, whose other half a neighbour stores at the same time.
         """
-        width = _result_bytes(shape)
+        width = stored_result_bytes(shape)
         are_small = width == HALF_BYTES or shape.group_outputs % QUAD != 0
         is_whole = shape.groups == 1 and shape.group_outputs <= self.block_columns
         are_in_order = set(shape.decomposition.phases) == {1}
@@ -138,7 +138,7 @@ class StreamedSchedule(MatrixSchedule):
         """Of a warp, for results that lie together."""
         if not self.results_lie_together(shape):
             return 0
-        return self.block_rows * shape.group_outputs * _result_bytes(shape)
+        return self.block_rows * shape.group_outputs * stored_result_bytes(shape)
 
     def filter_bytes_for(self, shape: ConvolutionShape) -> int:
         """Of a workgroup."""
@@ -153,11 +153,6 @@ class StreamedSchedule(MatrixSchedule):
         """The least of a workgroup: `bytes_for` says what a convolution takes."""
         del types
         return self.groups * self.block_columns * STAGE_ROW_BYTES
-
-
-def _result_bytes(shape: ConvolutionShape) -> int:
-    """Of an element as it is stored, which may be known before it is so."""
-    return shape.element_types.result_bytes if shape.rounded_type is None else HALF_BYTES
 
 
 def _reduction(shape: ConvolutionShape) -> int:

@@ -76,8 +76,9 @@ class MemoryInstructions(WarpState):
             self.copies = self.copies[len(arrived) :]
         else:
             size = int(each.operands[2])
-            assert size == 16 and len(each.operands) < 5
-            copied = self.value((*each.operands, "16")[3], "u32")[active]
+            # Fewer than 16 bytes go through the first cache.
+            assert (each.opcode[2], size) in (("cg", 16), ("ca", 8)) and len(each.operands) < 5
+            copied = self.value((*each.operands, str(size))[3], "u32")[active]
             assert np.isin(copied, (0, size)).all()
             _, to = self.memory("shared", self.address(each.operands[0]), active)
             assert (to[active] % size == 0).all()

@@ -1,0 +1,81 @@
+"""Schedules of depthwise convolutions on matrix units, among which one is chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from math import prod
+
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import QUAD
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.schedules.fit import has_toeplitz_products, kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_TYPES
+from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule, ToeplitzTiling
+from iree.winograd.pipelines.machines.model import GpuMachine
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+
+from .image_ring_cost import FEW_ROWS
+
+QUADS = (12, 8, 4)
+"""Of a workgroup: whole sectors of each pixel. An H200 took 19 us by two quads, and 11 by four, for
+32 x 28 x 28 x 240 and 5 x 5 taps."""
+IMAGES = (1, 2, 4, 8)
+LEAST_FILLED = 0.8
+"""Of the blocks of outputs that tiles have room for."""
+SECTION_ROWS = (28, 56)
+RESIDENT_THREADS = (384, 512)
+"""Of a multiprocessor, of which the first are taken that a workgroup has no more than."""
+MIN_OUTPUTS = 28 * 28
+"""Of an image. An H200 took 9.3 us for 32 x 14 x 14 x 672 and 5 x 5 taps, by strips 7.8, 8.0 for
+14 x 14 x 384 and 7 x 7, by blocks 7.9."""
+MAX_CHANNELS_OF_FEW_ROWS = 32
+"""Of layers of up to three rows of taps: 56 x 56 x 144 took 21.2 us, by blocks 19.2, but 112 x 112 x 16 7.6
+and 9.1."""
+MIN_WARPS = 4
+"""Of a multiprocessor: fewer were not measured."""
+
+
+def toeplitz_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[DepthwiseToeplitzSchedule]:
+    """Those for images of half precision, by quads and rows of a workgroup."""
+    if shape.exact_type not in HALF_TYPES or not has_toeplitz_products(shape):
+        return
+    is_few = shape.kernel_size[0] <= FEW_ROWS
+    if prod(shape.output_size) < MIN_OUTPUTS or (is_few and shape.output_channels > MAX_CHANNELS_OF_FEW_ROWS):
+        return
+    height = ceil_div(shape.output_size[0], STRIP_ROWS) * STRIP_ROWS
+    heights = dict.fromkeys(min(each, height) for each in SECTION_ROWS)
+    for quads, rows in product(QUADS[-1:] if is_few else QUADS, list(heights)[:1] if is_few else heights):
+        schedule = _schedule(shape, quads, rows)
+        if schedule is None or kernel_misfit(shape, target, schedule) is not None:
+            continue
+        tiling = ToeplitzTiling(shape, schedule)
+        warps = shape.images // schedule.images * tiling.sections * tiling.groups * schedule.warps
+        if schedule.threads <= max(RESIDENT_THREADS) and warps >= MIN_WARPS * machine.multiprocessors:
+            yield schedule
+
+
+def _schedule(shape: ConvolutionShape, quads: int, rows: int) -> DepthwiseToeplitzSchedule | None:
+    """That of the fewest images whose blocks fill tiles, or that fill most of them."""
+    if shape.output_channels % (quads * QUAD):
+        return None
+    filled = {}
+    for images in IMAGES:
+        if shape.images % images == 0:
+            tiling = ToeplitzTiling(shape, _of(shape, quads, rows, images, 1))
+            filled[images] = tiling.blocks / (tiling.tiles * MATRIX_ROWS)
+    enough = (images for images, part in filled.items() if part >= LEAST_FILLED)
+    images = next(enough, max(filled, key=lambda images: filled[images]))
+    tiles = ToeplitzTiling(shape, _of(shape, quads, rows, images, 1)).tiles
+    return _of(shape, quads, rows, images, tiles)
+
+
+def _of(shape: ConvolutionShape, quads: int, rows: int, images: int, tiles: int) -> DepthwiseToeplitzSchedule:
+    assert shape.exact_type is not None
+    threads = quads * tiles * WARP_THREADS
+    resident = next((each for each in RESIDENT_THREADS if threads <= each), threads)
+    return DepthwiseToeplitzSchedule(threads, quads, images, rows, resident, multiplied_type=shape.exact_type)
