@@ -263,6 +263,8 @@ class WarpgroupSums:
 
     value: ir.Value
     columns: int
+    at_once: int | None = None
+    """Columns that an instruction multiplies, where these aren't all."""
 
     @staticmethod
     def zero(columns: int) -> WarpgroupSums:
@@ -274,17 +276,17 @@ class WarpgroupSums:
         return WarpgroupSums(llvm.mlir_poison(sums_type(columns)), columns)
 
     @staticmethod
-    def of(sums: Sequence[ir.Value]) -> WarpgroupSums:
+    def of(sums: Sequence[ir.Value], at_once: int | None = None) -> WarpgroupSums:
         """Those that a thread holds, one by one."""
         columns = len(sums) * WARPGROUP_THREADS // WARPGROUP_ROWS
         value = llvm.mlir_poison(sums_type(columns))
         for number, each in enumerate(sums):
             value = llvm.insertvalue(value, each, [number])
-        return WarpgroupSums(value, columns)
+        return WarpgroupSums(value, columns, at_once)
 
     def at(self, value: ir.Value) -> WarpgroupSums:
         """The same sums later on."""
-        return WarpgroupSums(value, self.columns)
+        return replace(self, value=value)
 
     def add(self, rows: Operand | HeldRows, columns: Operand, *, begins: bool = False) -> WarpgroupSums:
         """Starts to add the product of 64 x 16 and 16 x `columns` numbers.
@@ -293,6 +295,8 @@ class WarpgroupSums:
         """
         if isinstance(rows, HeldRows):
             return self.add_held(rows.pairs, columns, transposed=False, begins=begins)
+        if self.at_once is not None and self.at_once < self.columns:
+            return self._add_by_pieces(rows, columns, begins=begins)
         half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
             for text in (
@@ -318,6 +322,20 @@ class WarpgroupSums:
             column_major,
         )
         return self.at(product.results[0])
+
+    def _add_by_pieces(self, rows: Operand, columns: Operand, *, begins: bool) -> WarpgroupSums:
+        """The same by several instructions."""
+        assert self.at_once is not None
+        added: list[ir.Value] = []
+        for first in range(0, self.columns, self.at_once):
+            begin, end = (
+                column * WARPGROUP_ROWS // WARPGROUP_THREADS for column in (first, first + self.at_once)
+            )
+            before = [llvm.extractvalue(MATRIX_SUMS.type, self.value, [i]) for i in range(begin, end)]
+            of_columns = columns.behind(first * SWIZZLED_ROW)
+            piece = WarpgroupSums.of(before).add(rows, of_columns, begins=begins).value
+            added += [llvm.extractvalue(MATRIX_SUMS.type, piece, [i]) for i in range(end - begin)]
+        return self.at(WarpgroupSums.of(added).value)
 
     def add_held(
         self, rows: Sequence[ir.Value], columns: Operand, *, transposed: bool = True, begins: bool = False

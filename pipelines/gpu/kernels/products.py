@@ -65,7 +65,7 @@ class Results(ABC):
         raise NotImplementedError
 
     def row(self, row: Index) -> ResultRow:
-        """Where a row of `row_bytes` is."""
+        """Where a row is, of one that doesn't exist the last one."""
         raise NotImplementedError
 
     @property
@@ -194,6 +194,12 @@ class Blocks:
         """That of a workgroup that doesn't walk."""
         return self.place(self.first)
 
+    def last(self) -> Block:
+        """The last one of a workgroup, which has one at least."""
+        if self.step is None:
+            return self.only()
+        return self.place(self.first + (self.count - 1 - self.first) // self.step * self.step)
+
     def walk(
         self, initial: list[ir.Value], body: Callable[[Block, list[ir.Value]], Sequence[ir.Value]]
     ) -> None:
@@ -304,7 +310,8 @@ class ProductKernel(BlockedProductKernel):
 
         def storing(block: Block) -> Results:
             slot = self.product.packing.slot(block.product, block.part)
-            return _PackedResults(products, products.offset([block.row_block, slot, 0, block.first_column]))
+            origin = products.offset([block.row_block, slot, 0, block.first_column])
+            return _PackedResults(products, origin, self.product.packing.schedule.block_columns)
 
         self.product.emit(self._blocks(work), work.sizes, left, filters, storing)
 
@@ -315,12 +322,18 @@ class _PackedResults(Results):
 
     products: GlobalBuffer
     origin: Index
+    columns: int
 
     def store(
         self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
     ) -> None:
         del loaded
         self.products.store(value, self.origin + row * self.products.stride(2) + column)
+
+    def row(self, row: Index) -> ResultRow:
+        width = self.products.number.bytes
+        first = (self.origin + row * self.products.stride(2)) * width
+        return ResultRow(Condition(True), self.products.address + first, Index(self.columns * width))
 
 
 @dataclass(frozen=True)

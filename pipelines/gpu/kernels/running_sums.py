@@ -64,7 +64,8 @@ class RunningSums:
         large, *others = scalars
         small = WarpgroupSums.of(others[0]) if others else None
         if schedule.summed_block is None:
-            return RunningSums(WarpgroupSums.of(large), small, in_blocks=False)
+            at_once = schedule.columns_at_once
+            return RunningSums(WarpgroupSums.of(large, at_once), small, in_blocks=False)
         unset = WarpgroupSums.unset(len(large) * WARPGROUP_THREADS // WARPGROUP_ROWS)
         return RunningSums(unset, small, in_blocks=True, rounded=large)
 

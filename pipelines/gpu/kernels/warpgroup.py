@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Condition, Index, select_index
@@ -21,6 +22,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     barrier,
     thread_id,
 )
+from iree.winograd.pipelines.gpu.device.tensor_map import MAP_BYTES
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     REDUCTION,
@@ -41,6 +43,7 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import (
 )
 
 from .gathered_rows import GatheredRows
+from .image_boxes import map_of_image
 from .matrix_sums import MatrixSums
 from .products import Block, Blocks, Results, Storing
 from .running_sums import RunningSums, Step
@@ -92,7 +95,9 @@ class _Workgroup:
         self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
         behind = self._places * (schedule.stage_bytes + STAGE_BARRIERS * BARRIER_BYTES)
         results = schedule.block_rows * schedule.result_row * (schedule.result_bytes or 0)
-        self._shared = SharedBytes.allocate(behind + results, "stages")
+        maps = MAP_BYTES if self._maps_image else 0
+        self._map_place = ceil_div(behind + results, MAP_BYTES) * MAP_BYTES
+        self._shared = SharedBytes.allocate(self._map_place + maps if maps else behind + results, "stages")
         self._results_place = behind
         self._left_address, self._filter_address = left.address, filters.address
 
@@ -109,7 +114,10 @@ class _Workgroup:
         def copy() -> None:
             if self._schedule.takes_registers:
                 give_registers(self._schedule.copying_registers)
-            if self._packing.reads_image:
+            if self._maps_image:
+                is_first = self._warp.less_than(warps + 1)
+                when(is_first, lambda: self._copy_boxes(blocks, storing))
+            elif self._packing.reads_image:
                 self._gather_blocks(blocks)
             else:
                 when(self._is_first_copying, lambda: self._copy_blocks(blocks))
@@ -117,7 +125,7 @@ class _Workgroup:
         when(self._warp.less_than(warps), multiply, copy)
 
     def _initialize(self) -> None:
-        gathering = self._schedule.copying_threads if self._packing.reads_image else 0
+        gathering = self._schedule.copying_threads if self._gathers else 0
         for place in range(self._places):
             self._full(Index(place)).initialize(arrivals=1 + gathering)
             self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * WARPS)
@@ -137,6 +145,16 @@ class _Workgroup:
         after = place + 1
         is_inside = after.less_than(self._places)
         return [select_index(is_inside, after, 0).value, select_index(is_inside, parity, parity ^ 1).value]
+
+    @property
+    def _maps_image(self) -> bool:
+        """Whether rows come from the image by boxes, which one thread has copied."""
+        return self._packing.reads_image and not self._schedule.gathers
+
+    @property
+    def _gathers(self) -> bool:
+        """Whether they come from it chunk by chunk."""
+        return self._packing.reads_image and self._schedule.gathers
 
     # The warps that copy
 
@@ -165,6 +183,31 @@ class _Workgroup:
             return copy
 
         self._walk_stages(blocks, begin)
+
+    def _copy_boxes(self, blocks: Blocks, storing: Storing) -> None:
+        """What a warp does for rows that lie in the image: it makes a map, and its first thread copies."""
+        own = storing(blocks.last()).row(Index(0)).address
+        box = self._schedule.box_rows
+        assert box is not None
+        image = map_of_image(
+            self._packing, self._left, self._sizes, self._shared, self._map_place, own, self._lane
+        )
+
+        def begin(block: Block) -> _CopyStage:
+            first_row = block.row_block * self._schedule.block_rows
+            first_channel = block.product * self._packing.group_channels
+            columns = self._columns(block)
+
+            def copy(stage: Index, to: Index, full: Barrier) -> None:
+                full.arrive_expecting(self._schedule.stage_bytes)
+                channel = first_channel + stage * self._schedule.block_reduction
+                for row in range(0, self._schedule.block_rows, box):
+                    image.copy_box(self._shared, to + row * STAGE_ROW_BYTES, first_row + row, channel, full)
+                self._copy_columns(columns, stage, to, full)
+
+            return copy
+
+        when(self._lane.less_than(1), lambda: self._walk_stages(blocks, begin))
 
     def _gather_blocks(self, blocks: Blocks) -> None:
         """What all threads that copy do for rows that they gather from the image."""
@@ -243,7 +286,7 @@ class _Workgroup:
                 sums = zero.at(current)
                 for number in range(count):
                     self._full(Index(place)).wait(Index(parity))
-                    if self._packing.reads_image:
+                    if self._gathers:
                         # Gathered rows were written as threads write.
                         publish()
                     sums = sums.add(self._steps(Index(place)), ends_block=number == count - 1)

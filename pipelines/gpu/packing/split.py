@@ -146,11 +146,14 @@ class SplitPacking(ProductPacking):
         """Whether stages are gathered: of images whose numbers are multiplied as they are, whole stages of
         channels of a tap."""
         shape, schedule = self.shape, self.schedule
+        if shape.element_types.input != schedule.factors.name or shape.input_channels_first:
+            return False
+        if schedule.maps_image:
+            return schedule.maps(shape)
         if not schedule.gathers or schedule.parts > 1 or shape.transform_size > 1:
             return False
-        is_multiplied = shape.element_types.input == schedule.factors.name and not shape.input_channels_first
         has_whole_stages = self.group_channels % schedule.block_reduction == 0
-        return is_multiplied and has_whole_stages and self.padded_reduction == self.reduction
+        return has_whole_stages and self.padded_reduction == self.reduction
 
     @property
     def input_passes(self) -> float:

@@ -151,6 +151,8 @@ def _warpgroup_misfit(
 ) -> Reason | None:
     if schedule.divided_products is not None and schedule.divided_products >= shape.transform_size:
         return f"{schedule} divides the last products alone of more than {shape.transform_size}"
+    if schedule.maps_image and not schedule.maps(shape):
+        return f"{schedule} is for images whose pixels are rows, of whole chunks, and for wide results"
     return _warpgroup_products_misfit(schedule, target) or _matrix_misfit(schedule, shape, target)
 
 

@@ -102,6 +102,21 @@ class MatrixSchedule(ProductSchedule, ABC):
         return False
 
     @property
+    def columns_at_once(self) -> int | None:
+        """That an instruction of four warps multiplies, where these aren't all of a block."""
+        return None
+
+    @property
+    def maps_image(self) -> bool:
+        """Whether a thread has rows of stages copied at once, which are pixels of such images."""
+        return False
+
+    def maps(self, shape: ConvolutionShape) -> bool:
+        """Whether it can do so of the images of a convolution."""
+        del shape
+        return False
+
+    @property
     def reduction_parts(self) -> int:
         """One workgroup sums all of the reduction."""
         return 1

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.tensor_map import MAP_ALIGNMENT, MAP_BYTES, MAX_BOX_ROWS
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     WARPGROUP_ROWS,
     WARPGROUP_THREADS,
     registers_of,
 )
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .matrix import StagedSchedule
+from .matrix import HALF_BYTES, StagedSchedule
 
 COLUMNS = 16
 """What the columns of a block are a multiple of."""
@@ -21,10 +25,13 @@ MAX_SUMS = 192
 """A thread's."""
 MAX_SHARED_SUMS = 128
 """A thread's where all threads have as many registers: for more those that multiply take some of others."""
-MULTIPLYING_REGISTERS, COPYING_REGISTERS = 232, 40
-"""Of a thread, where two warpgroups take some of a third one's: of 65536 together."""
+MULTIPLYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 232, 3: 160})
+COPYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 40, 3: 32})
+"""Of a thread, where so many warpgroups take some of another one's: of 65536 together."""
 BESIDE_GATHERING_REGISTERS, GATHERING_REGISTERS = 208, 88
 """The same where the third one gathers rows, whose addresses it holds."""
+BESIDE_SUMS = 26
+"""Registers that NVIDIA's assembler asks for beside the sums of an instruction: 12.9 wants 154 for 128."""
 STAGE_BARRIERS = 2
 """Of each stage: one says that it is full, one that it is empty."""
 
@@ -34,8 +41,9 @@ class WarpgroupSchedule(StagedSchedule):
     """How the warpgroups of a workgroup multiply: four warps each for 64 rows and all columns of its blocks.
 
     `copying_warps` more copy stages: one has them copied as they lie in memory, several gather them from
-    images. With `walking_workgroups` at most so many walk over all blocks, and the copies of the next one
-    begin before the last one is stored. For more than 128 sums of a thread, those that multiply take
+    images; or one makes a map of the image, and has boxes of `box_rows` pixels copied by one copy each. With
+    `walking_workgroups` at most so many walk over all blocks, and the copies of the next one begin before the
+    last one is stored. For more than 128 sums of a thread, those that multiply take
     registers of the others, which only whole warpgroups can give: what is missing of four warps idles. With
     several `reduction_parts` as many workgroups each sum a part of the reduction dimension: of all products
     of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more. Results of up to
@@ -44,7 +52,8 @@ class WarpgroupSchedule(StagedSchedule):
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
-    than 128 but in two warpgroups beside one copying warp, and for divided products without parts.
+    than 128 but in two warpgroups beside one copying warp, for divided products without parts, and for
+    boxes that aren't copied by one warp, don't divide the rows, or are of more than 256.
     """
 
     kind = "warpgroup"
@@ -54,6 +63,7 @@ class WarpgroupSchedule(StagedSchedule):
     reduction_parts: int = 1
     divided_products: int | None = None
     result_bytes: int | None = None
+    box_rows: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,10 +76,14 @@ class WarpgroupSchedule(StagedSchedule):
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
         if self.sums > MAX_SUMS:
             raise ValueError(f"a thread has at most {MAX_SUMS} sums, not the {self.sums} of {self}")
-        if self.takes_registers and (self.warpgroups, self.resident_workgroups) != (2, 1):
+        if self.sums > MAX_SHARED_SUMS and (self.warpgroups, self.resident_workgroups) != (2, 1):
             raise ValueError(
                 f"{self.sums} sums of a thread are for one workgroup of two warpgroups, not {self}"
             )
+        if self.box_rows is not None and (
+            self.gathers or self.block_rows % self.box_rows or self.box_rows > MAX_BOX_ROWS
+        ):
+            raise ValueError(f"one warp copies blocks by boxes of up to {MAX_BOX_ROWS} rows, not as {self}")
         if self.sums > MAX_SHARED_SUMS and self.gathers:
             raise ValueError(f"warps that gather have no registers to give: {self}")
 
@@ -79,9 +93,38 @@ class WarpgroupSchedule(StagedSchedule):
 
         With 168 for each, threads of 128 sums beside a warpgroup that gathers spilled 72 bytes.
         """
-        is_alone = self.warpgroups == 2 and self.resident_workgroups == 1
         gathers_by_a_warpgroup = self.gathers and self.copying_threads == WARPGROUP_THREADS
-        return self.sums > MAX_SHARED_SUMS or (is_alone and gathers_by_a_warpgroup)
+        has_others = self.maps_image or (gathers_by_a_warpgroup and self.warpgroups == 2)
+        return self.sums > MAX_SHARED_SUMS or (self._is_alone and has_others)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether it has two or three warpgroups that multiply, and a multiprocessor for itself."""
+        return self.warpgroups in MULTIPLYING_REGISTERS and self.resident_workgroups == 1
+
+    def maps(self, shape: ConvolutionShape) -> bool:
+        """Whether it can have rows copied from images, of half precision: those of a pointwise layer.
+
+        Results take the place of the map, 128 bytes at a multiple of 64 in a row of any block.
+        """
+        if not self.maps_image or self.parts > 1 or not shape.is_of_single_pixels:
+            return False
+        # What a stage has behind the last channel is copied as zeros, but not what is of another group.
+        has_own = shape.group_inputs % (self.block_reduction if shape.groups > 1 else COPIED) == 0
+        last = shape.group_outputs % self.block_columns or self.block_columns
+        has_place = last * HALF_BYTES >= MAP_BYTES + MAP_ALIGNMENT
+        return has_own and has_place and not (shape.input_channels_first or shape.output_channels_first)
+
+    @property
+    def columns_at_once(self) -> int | None:
+        at_launch = registers_of(self.resident_threads)
+        sums = WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+        # What assemblers ask for of an instruction, whatever registers threads take of others.
+        return self.block_columns // 2 if sums + BESIDE_SUMS > at_launch else None
+
+    @property
+    def maps_image(self) -> bool:
+        return self.box_rows is not None
 
     @property
     def warpgroups(self) -> int:
@@ -99,12 +142,12 @@ class WarpgroupSchedule(StagedSchedule):
         """Of a thread that multiplies."""
         if not self.takes_registers:
             return registers_of(self.resident_threads)
-        return BESIDE_GATHERING_REGISTERS if self.gathers else MULTIPLYING_REGISTERS
+        return BESIDE_GATHERING_REGISTERS if self.gathers else MULTIPLYING_REGISTERS[self.warpgroups]
 
     @property
     def copying_registers(self) -> int:
         """Of a thread that doesn't, where others take some of its."""
-        return GATHERING_REGISTERS if self.gathers else COPYING_REGISTERS
+        return GATHERING_REGISTERS if self.gathers else COPYING_REGISTERS[self.warpgroups]
 
     @property
     def threads(self) -> int:
@@ -131,4 +174,7 @@ class WarpgroupSchedule(StagedSchedule):
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup."""
         results = self.block_rows * self.result_row * (self.result_bytes or 0)
-        return super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES + results
+        maps = 2 * MAP_BYTES if self.maps_image else 0
+        return (
+            super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES + results + maps
+        )

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from iree.winograd.cuda.early_launch import with_waits
 from iree.winograd.cuda.executable import FORMAT, NoTextError, images, with_content
+from iree.winograd.cuda.instruction_version import with_version
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget, executable_targets
@@ -70,7 +71,7 @@ def finish_kernels(module: ir.Operation, ptxas: str | None, warn: Callable[[Diag
     on stays text, and `warn` is told.
     """
     binaries = list(_binaries(module))
-    texts = [wait_for_others(_data(binary)) for binary in binaries]
+    texts = [finished_text(_data(binary)) for binary in binaries]
     finished = texts
     if ptxas is not None:
         # Threads and temporary files take long to load, which others don't need.
@@ -112,10 +113,13 @@ def _is_for_cuda(binary: ir.Operation) -> bool:
     return bool(ir.StringAttr(binary.attributes["format"]).value == FORMAT)
 
 
-def wait_for_others(executable: bytes) -> bytes:
-    """The flatbuffer of an executable whose kernels wait for those they depend on, where it has text."""
+def finished_text(executable: bytes) -> bytes:
+    """The flatbuffer of an executable whose kernels wait for those they depend on, where it has text.
+
+    The text says the version that its instructions need.
+    """
     try:
-        return _rewritten(executable, with_waits)
+        return _rewritten(executable, lambda text: with_version(with_waits(text)))
     except NoTextError:
         return executable
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from .numbers import TYPES, Array
 from .program import Instruction
-from .warp_state import CLUSTER_STEP, LANES, Phases, WarpState
+from .tensor_maps import TensorMapInstructions
+from .warp_state import CLUSTER_STEP, LANES, Phases
 
 
-class MemoryInstructions(WarpState):
+class MemoryInstructions(TensorMapInstructions):
     def arrive(self) -> None:
         """What was to arrive as soon as copies have come does so."""
         for copies, place, lanes in self.arrivals:
@@ -64,6 +65,8 @@ class MemoryInstructions(WarpState):
             self._order_copies_out(each)
         elif each.opcode[2:4] == ("bulk", "global"):
             self._begin_copies_out(each, active)
+        elif each.opcode[2:4] == ("bulk", "tensor"):
+            self.copy_box(each, active)
         elif each.opcode[2] == "bulk":
             self._copy_in_bulk(each, active)
         elif each.opcode[2] == "commit_group":
@@ -130,9 +133,6 @@ class MemoryInstructions(WarpState):
         address, number = self.value(each.operands[1], "u64"), self.value(each.operands[2], "u32")
         there = address + (number.astype(np.uint64) + np.uint64(1)) * np.uint64(CLUSTER_STEP)
         self.write(each.operands[0], there, active)
-
-    def do_fence(self, each: Instruction, active: Array) -> None:
-        """Nothing: what is written is seen at once."""
 
     def do_mbarrier(self, each: Instruction, active: Array) -> None:
         expects = "expect_tx" in each.opcode

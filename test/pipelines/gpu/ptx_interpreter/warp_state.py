@@ -58,6 +58,8 @@ class WarpState:
     """To the device's memory, by groups: where to, the place there and in shared memory, and bytes."""
     arrivals: list[tuple[list[tuple[Array, Array, int]], int, int]] = field(default_factory=list)
     """At barriers in shared memory, of so many lanes, once copies have come."""
+    maps: dict[int, Array] = field(default_factory=dict)
+    """Tensor maps that the warp sees, by their addresses, as they were when it did so last."""
     products: list[list[tuple[Callable[[], None], list[str]]]] = field(default_factory=lambda: [[]])
     """Of the warp's warpgroup, those that aren't waited for, by groups, and the registers of their sums."""
     sums: dict[str, Array] = field(default_factory=dict)

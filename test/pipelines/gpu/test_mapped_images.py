@@ -1,0 +1,98 @@
+"""Products whose rows are copied from images by tensor maps: what kernels compute, by an interpreter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from half_pointwise import choosing, pointwise_ptx
+from iree.winograd.cuda.instruction_version import with_version
+from iree.winograd.dialect.decomposition import decompose
+from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel
+from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
+from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from ptx_interpreter import Kernel
+from ptxas import spilled_bytes
+from scheduled_program import HOPPER
+
+HALVES = "f32, operands of f16, result of f16"
+MAPPING = WarpgroupSchedule(
+    128, 96, products=1, multiplied_type="f16", stages=2, walking_workgroups=2, box_rows=128
+)
+BY_PIECES = replace(MAPPING, block_rows=192, block_columns=256, box_rows=64)
+"""Whose threads multiply 128 columns at once."""
+
+
+def pointwise(channels: int, outputs: int, types: str = HALVES) -> ConvolutionShape:
+    layer = f"2x11x9x{channels}->{outputs} kernel 1x1 stride 1x1"
+    problem = ConvolutionProblem.parse(f"{layer} dilation 1x1 padding 0x0 0x0 groups 1 {types}")
+    return ConvolutionShape.decomposed(problem, decompose((1, 1), (1, 1), part_size=(1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("schedule", "channels", "outputs"),
+    [
+        (MAPPING, 136, 192),
+        (replace(MAPPING, result_bytes=2), 64, 288),
+        (BY_PIECES, 64, 256),
+    ],
+    ids=["channels that end within a stage", "results that are copied", "several instructions for a step"],
+)
+def test_agrees_with_float64(
+    schedule: WarpgroupSchedule,
+    channels: int,
+    outputs: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two workgroups walk over blocks, the last of which aren't full, where the first have left results."""
+    generator = np.random.default_rng(0)
+    image, filters = (
+        generator.standard_normal(extents).astype(np.float16)
+        for extents in ((2, 11, 9, channels), (1, 1, channels, outputs))
+    )
+    with choosing(monkeypatch) as choose:
+        choose(schedule)
+        text = pointwise_ptx(image, filters, tmp_path)
+    kernels = Kernel.by_stage(text)
+    assert set(kernels) == {"direct"}
+    (path,) = tmp_path.glob("*.ptx")
+    path.write_bytes(with_version(text.encode()))
+    assert not any(spilled_bytes(tmp_path, "sm_90a").values())
+    packing = SplitPacking(pointwise(channels, outputs), schedule)
+    weights = packing.pack_filters(filters.astype(np.float64).reshape(1, channels, outputs))
+    result = np.full((2, 11, 9, outputs), np.nan, np.float16)
+    (count,) = DirectProductKernel(WarpgroupProduct(packing, schedule)).workgroups(Sizes.of_batch(2))
+    kernels["direct"].run([image, weights, result], ((i,) for i in range(count.known or 0)))
+    exact, magnitudes = (
+        np.einsum("nhwc,ck->nhwk", f(image.astype(np.float64)), f(filters[0, 0].astype(np.float64)))
+        for f in (lambda x: x, np.abs)
+    )
+    # One rounding to f16, and sums of units that truncate to f32.
+    bound = 2.0**-11 * np.abs(exact) + channels * 2.0**-22 * magnitudes
+    assert (np.abs(result.astype(np.float64) - exact) <= bound).all()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pointwise(132, 192),
+        pointwise(136, 200),
+    ],
+    ids=["rows that aren't aligned", "no place for the map"],
+)
+def test_other_images_are_not_mapped(other: ConvolutionShape) -> None:
+    assert kernel_misfit(pointwise(136, 192), HOPPER, MAPPING) is None
+    assert kernel_misfit(other, HOPPER, MAPPING) is not None
+
+
+def test_boxes_divide_blocks() -> None:
+    with pytest.raises(ValueError, match="one warp copies blocks by boxes of up to 256 rows"):
+        replace(MAPPING, box_rows=96)
