@@ -80,6 +80,26 @@ def test_agrees_with_float64(
     assert (np.abs(result.astype(np.float64) - exact) <= bound).all()
 
 
+def test_sums_of_parts_have_maps_in_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule = replace(MAPPING, reduction_parts=2, walking_workgroups=3)
+    generator = np.random.default_rng(0)
+    image, filters = (
+        generator.standard_normal(extents).astype(np.float16)
+        for extents in ((2, 11, 9, 136), (1, 1, 136, 192))
+    )
+    with choosing(monkeypatch) as choose:
+        choose(schedule)
+        text = pointwise_ptx(image, filters, tmp_path)
+    packing = SplitPacking(pointwise(136, 192), schedule)
+    weights = packing.pack_filters(filters.astype(np.float64).reshape(1, 136, 192))
+    sums = np.full((2, *packing.product_extents()), np.nan, np.float32)
+    Kernel.by_stage(text)["products"].run([image, weights, sums], ((i,) for i in range(3)))
+    exact = image.reshape(-1, 136).astype(np.float64) @ filters[0, 0].astype(np.float64)
+    # Sums of 256 products, of which 120 are zeros, of units that truncate to f32.
+    found = sums.astype(np.float64).sum(1).reshape(256, 192)[: len(exact)]
+    assert np.abs(found - exact).max() <= 256 * 2.0**-22 * np.abs(exact).max() + 1e-3
+
+
 @pytest.mark.parametrize(
     "other",
     [
