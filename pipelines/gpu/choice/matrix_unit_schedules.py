@@ -16,7 +16,7 @@ from .implicit_gemm_schedules import implicit_gemm_schedules
 from .rounded_products import multiplying_bf16
 from .streamed_schedules import streamed_schedules
 from .warp_schedules import unrolls_stages, warp_schedules
-from .warpgroup_schedules import gathering_schedules, warpgroup_schedules
+from .warpgroup_schedules import gathering_schedules, mapping_schedules, warpgroup_schedules
 
 
 def matrix_schedules(
@@ -26,7 +26,9 @@ def matrix_schedules(
     if machine.matrix_flops is None:
         return
     gathering = [
-        each for each in gathering_schedules(shape, machine) if kernel_misfit(shape, target, each) is None
+        each
+        for each in chain(gathering_schedules(shape, machine), mapping_schedules(shape, machine))
+        if kernel_misfit(shape, target, each) is None
     ]
     candidates = (
         *(

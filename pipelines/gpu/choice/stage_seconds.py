@@ -49,6 +49,7 @@ from .gathering_cost import gathered_seconds
 from .gemv_cost import gemv_seconds
 from .image_ring_cost import grouped_ring_seconds, toeplitz_seconds
 from .implicit_gemm_cost import implicit_gemm_seconds
+from .mapping_cost import mapped_seconds
 from .representative import representative
 from .streamed_cost import streamed_seconds
 from .weight_gradient_cost import weight_gradient_seconds
@@ -99,7 +100,8 @@ def _of_warpgroups(
     packing = SplitPacking(shape, schedule)
     if not packing.reads_image:
         return gemm_seconds(packing, machine)
-    products = gathered_seconds(packing, schedule, machine)
+    seconds = mapped_seconds if schedule.maps_image else gathered_seconds
+    products = seconds(packing, schedule, machine)
     return with_output_seconds(packing, {"products": products}, machine)
 
 

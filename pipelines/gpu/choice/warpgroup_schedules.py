@@ -49,6 +49,18 @@ GATHERING_SCHEDULES = tuple(
 """For direct convolutions of images whose numbers are multiplied as they are: what fills shared memory, and
 leaves threads registers for their sums. Results leave by copies where memory has room for as many stages:
 others would lose one, and workgroups of which several are resident overlap already."""
+MAPPING_BLOCKS = (
+    (128, 192, 5, 2, None),
+    (128, 160, 6, 2, None),
+    (128, 128, 7, 2, None),
+    (64, 192, 7, 2, None),
+    (64, 160, 7, 2, None),
+    (192, 192, 4, None, None),
+    (192, 96, 5, None, HALF_BYTES),
+    (128, 96, 7, None, HALF_BYTES),
+)
+"""For pointwise layers whose rows are copied from the image: rows, columns, stages, warpgroups that alternate
+and bytes of results that leave by copies. Each was the fastest of some layer, or near that."""
 GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 PART_STAGES = 4
 """Of a part at least."""
@@ -89,6 +101,25 @@ def gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterato
             # There is none but whole stages of the image.
             parts = [each for each in GATHERING_PARTS if packing.stages % each == 0]
             yield from _walking(shape, schedule, parts, machine)
+
+
+def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+    """Those that have a stage's rows copied from the image by a map of it, if they can."""
+    expected = representative(shape)
+    for rows, columns, stages, alternating, result_bytes in MAPPING_BLOCKS:
+        mapping = WarpgroupSchedule(
+            rows,
+            columns,
+            products=ROUNDED_PRODUCTS,
+            stages=stages,
+            walking_workgroups=machine.multiprocessors,
+            result_bytes=result_bytes,
+            box_rows=rows,
+            alternating_warpgroups=alternating,
+        )
+        schedule = multiplying_as_is(mapping, shape)
+        if SplitPacking(expected, schedule).reads_image:
+            yield schedule
 
 
 def _walking(

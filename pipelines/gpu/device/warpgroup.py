@@ -265,6 +265,8 @@ class WarpgroupSums:
     columns: int
     at_once: int | None = None
     """Columns that an instruction multiplies, where these aren't all."""
+    row_blocks: int = 1
+    """Of 64 rows, whose sums follow each other."""
 
     @staticmethod
     def zero(columns: int) -> WarpgroupSums:
@@ -276,13 +278,14 @@ class WarpgroupSums:
         return WarpgroupSums(llvm.mlir_poison(sums_type(columns)), columns)
 
     @staticmethod
-    def of(sums: Sequence[ir.Value], at_once: int | None = None) -> WarpgroupSums:
+    def of(sums: Sequence[ir.Value], at_once: int | None = None, row_blocks: int = 1) -> WarpgroupSums:
         """Those that a thread holds, one by one."""
-        columns = len(sums) * WARPGROUP_THREADS // WARPGROUP_ROWS
-        value = llvm.mlir_poison(sums_type(columns))
+        count = len(sums)
+        value = llvm.mlir_poison(_struct_of_sums(count))
         for number, each in enumerate(sums):
             value = llvm.insertvalue(value, each, [number])
-        return WarpgroupSums(value, columns, at_once)
+        columns = count * WARPGROUP_THREADS // WARPGROUP_ROWS // row_blocks
+        return WarpgroupSums(value, columns, at_once, row_blocks)
 
     def at(self, value: ir.Value) -> WarpgroupSums:
         """The same sums later on."""
@@ -295,7 +298,7 @@ class WarpgroupSums:
         """
         if isinstance(rows, HeldRows):
             return self.add_held(rows.pairs, columns, transposed=False, begins=begins)
-        if self.at_once is not None and self.at_once < self.columns:
+        if self.row_blocks > 1 or (self.at_once is not None and self.at_once < self.columns):
             return self._add_by_pieces(rows, columns, begins=begins)
         half, one, kept = (
             ir.Attribute.parse(f"#nvvm.{text}")
@@ -325,17 +328,24 @@ class WarpgroupSums:
 
     def _add_by_pieces(self, rows: Operand, columns: Operand, *, begins: bool) -> WarpgroupSums:
         """The same by several instructions."""
-        assert self.at_once is not None
+        at_once = self.at_once or self.columns
+        count = at_once * WARPGROUP_ROWS // WARPGROUP_THREADS
         added: list[ir.Value] = []
-        for first in range(0, self.columns, self.at_once):
-            begin, end = (
-                column * WARPGROUP_ROWS // WARPGROUP_THREADS for column in (first, first + self.at_once)
-            )
-            before = [llvm.extractvalue(MATRIX_SUMS.type, self.value, [i]) for i in range(begin, end)]
-            of_columns = columns.behind(first * SWIZZLED_ROW)
-            piece = WarpgroupSums.of(before).add(rows, of_columns, begins=begins).value
-            added += [llvm.extractvalue(MATRIX_SUMS.type, piece, [i]) for i in range(end - begin)]
+        for row_block in range(self.row_blocks):
+            of_rows = rows.behind(row_block * WARPGROUP_ROWS * SWIZZLED_ROW)
+            for first in range(0, self.columns, at_once):
+                begin = len(added)
+                places = range(begin, begin + count)
+                before = [llvm.extractvalue(MATRIX_SUMS.type, self.value, [i]) for i in places]
+                of_columns = columns.behind(first * SWIZZLED_ROW)
+                piece = WarpgroupSums.of(before).add(of_rows, of_columns, begins=begins).value
+                added += [llvm.extractvalue(MATRIX_SUMS.type, piece, [i]) for i in range(count)]
         return self.at(WarpgroupSums.of(added).value)
+
+    @property
+    def count(self) -> int:
+        """Of a thread."""
+        return self.row_blocks * WARPGROUP_ROWS * self.columns // WARPGROUP_THREADS
 
     def add_held(
         self, rows: Sequence[ir.Value], columns: Operand, *, transposed: bool = True, begins: bool = False
@@ -399,13 +409,9 @@ def landed_sums(sums: Sequence[WarpgroupSums], pending: int = 0) -> list[list[ir
     then, and might read these before.
     """
     sum_type = MATRIX_SUMS.type
-    values = [
-        llvm.extractvalue(sum_type, each.value, [i])
-        for each in sums
-        for i in range(WARPGROUP_ROWS * each.columns // WARPGROUP_THREADS)
-    ]
+    values = [llvm.extractvalue(sum_type, each.value, [i]) for each in sums for i in range(each.count)]
     done = iter(_after(f"wgmma.wait_group.sync.aligned {pending};", values))
-    return [[next(done) for _ in range(each.columns // 2)] for each in sums]
+    return [[next(done) for _ in range(each.count)] for each in sums]
 
 
 def settled_sums(sums: Sequence[ir.Value]) -> list[ir.Value]:

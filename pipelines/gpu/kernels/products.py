@@ -200,6 +200,12 @@ class Blocks:
             return self.only()
         return self.place(self.first + (self.count - 1 - self.first) // self.step * self.step)
 
+    def of_turns(self, number: Index, turns: int) -> Blocks:
+        """Every so many-th of those of a workgroup that walks, from that of a number on."""
+        assert self.step is not None
+        first = (self.first + number * self.step).minimum(self.count)
+        return replace(self, first=first, step=self.step * turns)
+
     def walk(
         self, initial: list[ir.Value], body: Callable[[Block, list[ir.Value]], Sequence[ir.Value]]
     ) -> None:

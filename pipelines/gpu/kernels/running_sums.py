@@ -64,8 +64,9 @@ class RunningSums:
         large, *others = scalars
         small = WarpgroupSums.of(others[0]) if others else None
         if schedule.summed_block is None:
-            at_once = schedule.columns_at_once
-            return RunningSums(WarpgroupSums.of(large, at_once), small, in_blocks=False)
+            row_blocks = schedule.warpgroup_rows // WARPGROUP_ROWS
+            sums = WarpgroupSums.of(large, schedule.columns_at_once, row_blocks)
+            return RunningSums(sums, small, in_blocks=False)
         unset = WarpgroupSums.unset(len(large) * WARPGROUP_THREADS // WARPGROUP_ROWS)
         return RunningSums(unset, small, in_blocks=True, rounded=large)
 
@@ -73,7 +74,7 @@ class RunningSums:
     def zero(schedule: MatrixSchedule) -> RunningSums:
         """Zeros, for a loop to carry."""
         zero = zero_scalar(MATRIX_SUMS.type)
-        count = WARPGROUP_ROWS * schedule.block_columns // WARPGROUP_THREADS
+        count = schedule.warpgroup_rows * schedule.block_columns // WARPGROUP_THREADS
         return RunningSums.of(schedule, [[zero] * count for _ in range(schedule.parts)])
 
     @property

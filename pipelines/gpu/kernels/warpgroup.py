@@ -50,6 +50,8 @@ from .running_sums import RunningSums, Step
 from .split_operands import OfSplitOperands
 from .warpgroup_results import WARPS, ResultMemory, WarpgroupResults
 
+_POSITION = 2
+"""Values of a position: a place, and the parity of its turn."""
 _CopyStage = Callable[[Index, Index, Barrier], None]
 """Begins to copy a stage to a place, of which a barrier is told that it is full."""
 
@@ -93,7 +95,8 @@ class _Workgroup:
         self._places = schedule.stages if walks else min(schedule.stages, packing.part_stages)
         self._row_bytes = schedule.block_rows * STAGE_ROW_BYTES
         self._column_bytes = schedule.block_columns * STAGE_ROW_BYTES
-        behind = self._places * (schedule.stage_bytes + STAGE_BARRIERS * BARRIER_BYTES)
+        turns = (schedule.alternating_warpgroups or 0) * BARRIER_BYTES
+        behind = self._places * (schedule.stage_bytes + STAGE_BARRIERS * BARRIER_BYTES) + turns
         results = schedule.block_rows * schedule.result_row * (schedule.result_bytes or 0)
         maps = MAP_BYTES if self._maps_image else 0
         self._map_place = ceil_div(behind + results, MAP_BYTES) * MAP_BYTES
@@ -128,7 +131,9 @@ class _Workgroup:
         gathering = self._schedule.copying_threads if self._gathers else 0
         for place in range(self._places):
             self._full(Index(place)).initialize(arrivals=1 + gathering)
-            self._empty(Index(place)).initialize(arrivals=self._schedule.warpgroups * WARPS)
+            self._empty(Index(place)).initialize(arrivals=self._schedule.multiplying * WARPS)
+        for number in range(self._schedule.alternating_warpgroups or 0):
+            self._turn(Index(number)).initialize(arrivals=WARPS)
         publish()
 
     def _full(self, place: Index) -> Barrier:
@@ -139,6 +144,11 @@ class _Workgroup:
         """That all warps are done with it."""
         behind = self._places * (self._schedule.stage_bytes + BARRIER_BYTES)
         return self._shared.barrier(place * BARRIER_BYTES + behind)
+
+    def _turn(self, warpgroup: Index) -> Barrier:
+        """That the one before has begun all products of its block."""
+        behind = self._places * (self._schedule.stage_bytes + STAGE_BARRIERS * BARRIER_BYTES)
+        return self._shared.barrier(warpgroup * BARRIER_BYTES + behind)
 
     def _next(self, place: Index, parity: Index) -> list[ir.Value]:
         """The position after one."""
@@ -271,14 +281,20 @@ class _Workgroup:
     # The warps that multiply
 
     def _multiply_blocks(self, blocks: Blocks, storing: Storing) -> None:
+        turns = self._schedule.alternating_warpgroups
+        warpgroup = self._warp // WARPS
+        thread = self._thread % WARPGROUP_THREADS if turns else self._thread
+
         def multiply(block: Block, position: list[ir.Value]) -> Sequence[ir.Value]:
             sums = MatrixSums(self._packing, block, self._filters)
             stored = storing(block)
-            memory = self._result_memory(stored)
-            results = WarpgroupResults(sums, stored, self._thread, self._schedule.registers, memory)
-            results.prefetch(
-                self._schedule.block_rows, self._thread, self._schedule.warpgroups * WARPGROUP_THREADS
+            results = self._results(sums, stored, thread)
+            results[0].prefetch(
+                self._schedule.block_rows, thread, self._schedule.multiplying * WARPGROUP_THREADS
             )
+            position, turn = position[:_POSITION], position[_POSITION:]
+            if turns:
+                self._turn(warpgroup).wait(Index(turn[0]))
             zero, together = RunningSums.zero(self._schedule), self._schedule.summed_stages
 
             def multiply_stages(first: Index, count: int, values: list[ir.Value]) -> list[ir.Value]:
@@ -307,18 +323,69 @@ class _Workgroup:
             if rest:
                 values = multiply_stages(Index(blocks_of_stages * together), rest, values)
             *final, place, parity, last = values
+            if turns:
+                when(self._lane.less_than(1), self._turn((warpgroup + 1) % turns).arrive)
             row_scale_of = sums.row_scales(self._scales)
-            row_scales = [row_scale_of(row) for row in results.rows]
-            results.begin()
+            row_scales = [[row_scale_of(row) for row in each.rows] for each in results]
+            results[0].begin()
             scalars = zero.at(final).landed()
             self._release(Index(last))
-            results.store(scalars, row_scales)
-            return [place, parity]
+            for number, (each, scales) in enumerate(zip(results, row_scales, strict=True)):
+                each.store([self._of_rows(part, number, len(results)) for part in scalars], scales)
+            position = [place, parity]
+            return [*self._behind_others(position), (Index(turn[0]) ^ 1).value] if turns else position
 
-        blocks.walk(_first_position(), multiply)
+        if turns:
+            blocks = blocks.of_turns(warpgroup, turns)
+            # Nobody is before the first one.
+            first_turn = select_index(warpgroup.less_than(1), 1, 0).value
+            blocks.walk([*self._first_position_of(warpgroup), first_turn], multiply)
+        else:
+            blocks.walk(_first_position(), multiply)
         if self._schedule.result_bytes is not None:
             # What is copied has to stay, and to be there when this kernel is done.
             wait_for_copies_out(until_read=False)
+
+    def _results(self, sums: MatrixSums, stored: Results, thread: Index) -> list[WarpgroupResults]:
+        """Those of each 64 rows of a thread's block; of later ones sums are there while these are stored."""
+        count = self._schedule.warpgroup_rows // WARPGROUP_ROWS
+        memory = self._result_memory(stored)
+        held = self._schedule.sums // count
+        return [
+            WarpgroupResults(
+                sums,
+                stored,
+                thread + number * WARPGROUP_THREADS,
+                self._schedule.registers - (count - 1 - number) * held,
+                memory,
+            )
+            for number in range(count)
+        ]
+
+    @staticmethod
+    def _of_rows(scalars: Sequence[ir.Value], number: int, count: int) -> Sequence[ir.Value]:
+        """Of a thread's sums those of one of so many 64 rows."""
+        each = len(scalars) // count
+        return scalars[number * each : (number + 1) * each]
+
+    def _first_position_of(self, warpgroup: Index) -> list[ir.Value]:
+        """That of a warpgroup's first block, which is behind those of the warpgroups before."""
+        stage = warpgroup * self._packing.part_stages
+        return [(stage % self._places).value, (stage // self._places % 2).value]
+
+    def _behind_others(self, position: list[ir.Value]) -> list[ir.Value]:
+        """The position that is behind a block of each of the other warpgroups."""
+        turns = self._schedule.alternating_warpgroups
+        assert turns is not None
+        rounds, ahead = divmod((turns - 1) * self._packing.part_stages, self._places)
+        place, parity = map(Index, position)
+        after = place + ahead
+        is_inside = after.less_than(self._places)
+        parity = parity ^ (rounds % 2)
+        return [
+            select_index(is_inside, after, after - self._places).value,
+            select_index(is_inside, parity, parity ^ 1).value,
+        ]
 
     def _result_memory(self, results: Results) -> ResultMemory | None:
         """For the results of a block, if there is some for these."""
@@ -330,9 +397,9 @@ class _Workgroup:
     def _steps(self, place: Index) -> list[Step]:
         """What is multiplied of the stage at a place."""
         first = place * self._schedule.stage_bytes
-        warpgroup = self._warp // WARPS
         factors = self._schedule.factors
-        rows = self._shared.operand(first + warpgroup * (WARPGROUP_ROWS * STAGE_ROW_BYTES), factors)
+        own = Index(0) if self._schedule.alternating_warpgroups else self._warp // WARPS
+        rows = self._shared.operand(first + own * (WARPGROUP_ROWS * STAGE_ROW_BYTES), factors)
         columns = self._shared.operand(first + self._row_bytes, factors)
         steps, parts = self._schedule.block_reduction // REDUCTION, range(self._schedule.parts)
         return [

@@ -11,6 +11,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product import ProductSchedule
@@ -102,9 +103,14 @@ class MatrixSchedule(ProductSchedule, ABC):
         return False
 
     @property
-    def columns_at_once(self) -> int | None:
-        """That an instruction of four warps multiplies, where these aren't all of a block."""
-        return None
+    def columns_at_once(self) -> int:
+        """That an instruction of four warps multiplies."""
+        return self.block_columns
+
+    @property
+    def warpgroup_rows(self) -> int:
+        """Of a block, those of four warps."""
+        return WARPGROUP_ROWS
 
     @property
     def maps_image(self) -> bool:

@@ -48,12 +48,14 @@ class WarpgroupSchedule(StagedSchedule):
     several `reduction_parts` as many workgroups each sum a part of the reduction dimension: of all products
     of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more. Results of up to
     `result_bytes` each leave through shared memory, a row of a block by one copy that nobody waits for, where
-    rows begin and end at multiples of 16 bytes; others, and all without it, by stores of threads.
+    rows begin and end at multiples of 16 bytes; others, and all without it, by stores of threads. Of
+    `alternating_warpgroups` each multiplies blocks of its own, while others store theirs.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
-    than 128 but in two warpgroups beside one copying warp, for divided products without parts, and for
-    boxes that aren't copied by one warp, don't divide the rows, or are of more than 256.
+    than 128 but in two warpgroups beside one copying warp, for divided products without parts, for boxes that
+    aren't copied by one warp, don't divide the rows, or are of more than 256, and for warpgroups that
+    alternate without walking, over divided products or blocks of sums, or with memory for results.
     """
 
     kind = "warpgroup"
@@ -64,6 +66,7 @@ class WarpgroupSchedule(StagedSchedule):
     divided_products: int | None = None
     result_bytes: int | None = None
     box_rows: int | None = None
+    alternating_warpgroups: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +77,14 @@ class WarpgroupSchedule(StagedSchedule):
         for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
             if getattr(self, name) % multiple:
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
+        if self.alternating_warpgroups is not None and (
+            self.parts > 1
+            or self.summed_block is not None
+            or self.walking_workgroups is None
+            or self.divided_products is not None
+            or self.result_bytes is not None
+        ):
+            raise ValueError(f"warpgroups alternate over whole sums that they store, not as {self}")
         if self.sums > MAX_SUMS:
             raise ValueError(f"a thread has at most {MAX_SUMS} sums, not the {self.sums} of {self}")
         if self.sums > MAX_SHARED_SUMS and (self.warpgroups, self.resident_workgroups) != (2, 1):
@@ -116,11 +127,11 @@ class WarpgroupSchedule(StagedSchedule):
         return has_own and has_place and not (shape.input_channels_first or shape.output_channels_first)
 
     @property
-    def columns_at_once(self) -> int | None:
+    def columns_at_once(self) -> int:
         at_launch = registers_of(self.resident_threads)
         sums = WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
         # What assemblers ask for of an instruction, whatever registers threads take of others.
-        return self.block_columns // 2 if sums + BESIDE_SUMS > at_launch else None
+        return self.block_columns // 2 if sums + BESIDE_SUMS > at_launch else self.block_columns
 
     @property
     def maps_image(self) -> bool:
@@ -129,13 +140,23 @@ class WarpgroupSchedule(StagedSchedule):
     @property
     def warpgroups(self) -> int:
         """Those that multiply."""
-        return self.block_rows // WARPGROUP_ROWS
+        return self.alternating_warpgroups or self.block_rows // WARPGROUP_ROWS
+
+    @property
+    def multiplying(self) -> int:
+        """Warpgroups that multiply a block together."""
+        return 1 if self.alternating_warpgroups else self.warpgroups
+
+    @property
+    def warpgroup_rows(self) -> int:
+        """Of a block, those of a warpgroup."""
+        return self.block_rows // self.multiplying
 
     @property
     def sums(self) -> int:
         """A thread's, of large products, of a block of these, and of small ones."""
         blocks = 0 if self.summed_block is None else 1
-        return (self.parts + blocks) * WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
+        return (self.parts + blocks) * self.warpgroup_rows * self.block_columns // WARPGROUP_THREADS
 
     @property
     def registers(self) -> int:
@@ -175,6 +196,11 @@ class WarpgroupSchedule(StagedSchedule):
         """Of a workgroup."""
         results = self.block_rows * self.result_row * (self.result_bytes or 0)
         maps = 2 * MAP_BYTES if self.maps_image else 0
+        turns = (self.alternating_warpgroups or 0) * BARRIER_BYTES
         return (
-            super().shared_memory_bytes(types) + self.stages * STAGE_BARRIERS * BARRIER_BYTES + results + maps
+            super().shared_memory_bytes(types)
+            + self.stages * STAGE_BARRIERS * BARRIER_BYTES
+            + results
+            + maps
+            + turns
         )

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 
 _VERSION = re.compile(rb"^\.version (\d+)\.(\d+)$", re.MULTILINE)
-_NEEDED = ((b"tensormap.", (8, 3)),)
-"""Versions by what is first in them: PTX ISA, "Release Notes". Drivers have 8.3 from CUDA 12.3 on."""
+_NEEDED = ((b"tensormap.replace", (8, 6)),)
+"""Versions by instructions. This one is in 8.3, but assemblers before 8.6, that of CUDA 12.7, take a stride
+for a count of 16 bytes, which compilers such as Triton have a way around for."""
 
 
 def with_version(text: bytes) -> bytes:

@@ -28,6 +28,8 @@ MAPPING = WarpgroupSchedule(
 )
 BY_PIECES = replace(MAPPING, block_rows=192, block_columns=256, box_rows=64)
 """Whose threads multiply 128 columns at once."""
+ALTERNATING = replace(MAPPING, stages=4, alternating_warpgroups=2)
+"""Whose warpgroups have 128 rows each, in two products."""
 
 
 def pointwise(channels: int, outputs: int, types: str = HALVES) -> ConvolutionShape:
@@ -42,8 +44,16 @@ def pointwise(channels: int, outputs: int, types: str = HALVES) -> ConvolutionSh
         (MAPPING, 136, 192),
         (replace(MAPPING, result_bytes=2), 64, 288),
         (BY_PIECES, 64, 256),
+        (ALTERNATING, 136, 288),
+        (replace(ALTERNATING, block_rows=64, box_rows=64, stages=2), 136, 192),
     ],
-    ids=["channels that end within a stage", "results that are copied", "several instructions for a step"],
+    ids=[
+        "channels that end within a stage",
+        "results that are copied",
+        "several instructions for a step",
+        "warpgroups that alternate",
+        "fewer stages than a block has",
+    ],
 )
 def test_agrees_with_float64(
     schedule: WarpgroupSchedule,
