@@ -113,9 +113,14 @@ class MatrixSchedule(ProductSchedule, ABC):
         return WARPGROUP_ROWS
 
     @property
+    def box_rows(self) -> int | None:
+        """Rows of a stage that a thread has copied at once, where they are pixels of such images."""
+        return None
+
+    @property
     def maps_image(self) -> bool:
-        """Whether a thread has rows of stages copied at once, which are pixels of such images."""
-        return False
+        """Whether stages have such rows, for which a kernel makes a map of the image."""
+        return self.box_rows is not None
 
     def maps(self, shape: ConvolutionShape) -> bool:
         """Whether it can do so of the images of a convolution."""

@@ -134,10 +134,6 @@ class WarpgroupSchedule(StagedSchedule):
         return self.block_columns // 2 if sums + BESIDE_SUMS > at_launch else self.block_columns
 
     @property
-    def maps_image(self) -> bool:
-        return self.box_rows is not None
-
-    @property
     def warpgroups(self) -> int:
         """Those that multiply."""
         return self.alternating_warpgroups or self.block_rows // WARPGROUP_ROWS
