@@ -25,8 +25,8 @@ MAX_SUMS = 192
 """A thread's."""
 MAX_SHARED_SUMS = 128
 """A thread's where all threads have as many registers: for more those that multiply take some of others."""
-MULTIPLYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 232, 3: 160})
-COPYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 40, 3: 32})
+MULTIPLYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 240, 3: 160})
+COPYING_REGISTERS: Mapping[int, int] = MappingProxyType({2: 24, 3: 32})
 """Of a thread, where so many warpgroups take some of another one's: of 65536 together."""
 BESIDE_GATHERING_REGISTERS, GATHERING_REGISTERS = 208, 88
 """The same where the third one gathers rows, whose addresses it holds."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from iree.winograd.compiling.assembler import installed_assembler
+from iree.winograd.cuda.instruction_version import with_version
 
 
 def spilled_bytes(folder: Path, architecture: str) -> Mapping[str, int]:
@@ -15,6 +16,7 @@ def spilled_bytes(folder: Path, architecture: str) -> Mapping[str, int]:
     assembler = installed_assembler()
     assert assembler is not None
     (text,) = folder.glob("*.ptx")
+    text.write_bytes(with_version(text.read_bytes()))
     command = [assembler, "-v", f"-arch={architecture}", str(text), "-o", str(folder / "kernels.cubin")]
     told = subprocess.run(command, check=True, capture_output=True, text=True).stderr
     assert "serialized" not in told, "warpgroups wait for each of their products"
