@@ -153,5 +153,8 @@ def test_is_a_kernel_without_another_before_it(
     multiplying = [each for each in text.split(".visible .entry")[1:] if "wgmma.mma_async" in each]
     assert len(multiplying) == 2
     for each in multiplying:
-        assert re.search(r"cp\.async\.cg\.shared\.global", each)
-        assert "cp.async.mbarrier.arrive.noinc" in each
+        gathers = re.search(r"cp\.async\.cg\.shared\.global", each) is not None
+        assert gathers == ("cp.async.mbarrier.arrive.noinc" in each)
+        # Pixels of pointwise layers may come by boxes.
+        assert gathers != ("cp.async.bulk.tensor.2d" in each)
+    assert kernel == 1 or any("cp.async.cg" in each for each in multiplying)
