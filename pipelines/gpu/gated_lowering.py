@@ -43,6 +43,8 @@ def misfit_of_gated(operation: GatedProduct) -> Reason | None:
     is_finishing = isinstance(schedule, _PRODUCTS) and schedule.reduction_parts == 1
     if shape.transform_size > 1 or not is_finishing:
         return "its sums are finished by another kernel than that which multiplies"
+    if isinstance(schedule, WarpgroupSchedule) and schedule.maps_image and not schedule.maps_gated(shape):
+        return "its rows of results have no place for a map of the image"
     if shape.groups > 1 or shape.output_channels % QUAD or transform.channels_first:
         return "pairs of its channels aren't neighbours"
     if constant_array(group.transformed_filter) is None:

@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD, GlobalBuffer, lane, quad_of
 
-from .products import Block, BlockedProductKernel, BlockOutputs, Results
+from .products import Block, BlockedProductKernel, BlockOutputs, ResultRow, Results
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,12 @@ class GatedOutputs(BlockOutputs):
     def row_bytes(self) -> int | None:
         """Pairs leave by stores: rows have half as many."""
         return None
+
+    def row(self, row: Index) -> ResultRow:
+        image, position = self._located(row, existing=True)
+        first = self.output.offset([image, *position, self._channel(self.block.first_column) // PAIR])
+        width, columns = self.output.number.bytes, Index(self.packing.schedule.block_columns // PAIR)
+        return ResultRow(self._exists(row), self.output.address + first * width, columns * width)
 
     def _write(
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import gcd
 from types import MappingProxyType
 
 from iree.winograd.passes.match.element_types import ElementTypes
@@ -122,9 +123,20 @@ class WarpgroupSchedule(StagedSchedule):
             return False
         # What a stage has behind the last channel is copied as zeros, but not what is of another group.
         has_own = shape.group_inputs % (self.block_reduction if shape.groups > 1 else COPIED) == 0
-        last = shape.group_outputs % self.block_columns or self.block_columns
-        has_place = last * HALF_BYTES >= MAP_BYTES + MAP_ALIGNMENT
+        has_place = self._last_columns(shape) * HALF_BYTES >= MAP_BYTES + MAP_ALIGNMENT
         return has_own and has_place and not (shape.input_channels_first or shape.output_channels_first)
+
+    def maps_gated(self, shape: ConvolutionShape) -> bool:
+        """Whether half as many results, in a tensor of their own, have such a place as well."""
+        widths = [
+            columns // 2 * HALF_BYTES
+            for columns in (self._last_columns(shape), self.block_columns, shape.group_outputs)
+        ]
+        return widths[0] >= MAP_BYTES + MAP_ALIGNMENT - gcd(MAP_ALIGNMENT, *widths[1:])
+
+    def _last_columns(self, shape: ConvolutionShape) -> int:
+        """Those that the last block has of a shape's outputs."""
+        return shape.group_outputs % self.block_columns or self.block_columns
 
     @property
     def columns_at_once(self) -> int:
