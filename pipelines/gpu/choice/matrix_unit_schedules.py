@@ -16,7 +16,12 @@ from .implicit_gemm_schedules import implicit_gemm_schedules
 from .rounded_products import multiplying_bf16
 from .streamed_schedules import streamed_schedules
 from .warp_schedules import unrolls_stages, warp_schedules
-from .warpgroup_schedules import gathering_schedules, mapping_schedules, warpgroup_schedules
+from .warpgroup_schedules import (
+    gathering_schedules,
+    mapping_schedules,
+    paying_schedules,
+    warpgroup_schedules,
+)
 
 
 def matrix_schedules(
@@ -25,18 +30,18 @@ def matrix_schedules(
     """The schedules of products on matrix units that the target and its machine are for."""
     if machine.matrix_flops is None:
         return
-    gathering = [
-        each
-        for each in chain(gathering_schedules(shape, machine), mapping_schedules(shape, machine))
-        if kernel_misfit(shape, target, each) is None
-    ]
+    gathering, mapping = (
+        [each for each in offered if kernel_misfit(shape, target, each) is None]
+        for offered in (gathering_schedules(shape, machine), mapping_schedules(shape, machine))
+    )
+    in_place = (*gathering, *paying_schedules(mapping, gathering, shape, machine))
     candidates = (
         *(
             multiplying_bf16(each, shape)
             for each in chain(warp_schedules(machine), warpgroup_schedules(shape, machine))
-            if not gathering or not _is_whole(each)
+            if not in_place or not _is_whole(each)
         ),
-        *gathering,
+        *in_place,
         *implicit_gemm_schedules(shape, target, machine),
         *streamed_schedules(shape, target, machine),
     )

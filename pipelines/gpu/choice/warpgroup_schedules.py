@@ -13,6 +13,8 @@ from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
+from .gathering_cost import gathered_seconds
+from .mapping_cost import mapped_seconds
 from .representative import representative
 from .rounded_products import multiplying_as_is
 
@@ -50,17 +52,21 @@ GATHERING_SCHEDULES = tuple(
 leaves threads registers for their sums. Results leave by copies where memory has room for as many stages:
 others would lose one, and workgroups of which several are resident overlap already."""
 MAPPING_BLOCKS = (
-    (128, 192, 5, 2, None),
-    (128, 160, 6, 2, None),
-    (128, 128, 7, 2, None),
-    (64, 192, 7, 2, None),
+    (64, 128, 9, 2, None),
     (64, 160, 7, 2, None),
-    (192, 192, 4, None, None),
+    (64, 192, 7, 2, None),
+    (128, 128, 7, 2, None),
+    (128, 160, 6, 2, None),
     (192, 96, 5, None, HALF_BYTES),
-    (128, 96, 7, None, HALF_BYTES),
 )
 """For pointwise layers whose rows are copied from the image: rows, columns, stages, warpgroups that alternate
-and bytes of results that leave by copies. Each was the fastest of some layer, or near that."""
+and bytes of results that leave by copies. Each was the fastest of some layer."""
+LEAST_MAPPED_CHANNELS = 112
+"""Of 96 pixels that stream take less time."""
+LEAST_MAPPED_OPERATIONS = 2e9
+"""Of layers whose rows could be gathered: of 1.3e9 and fewer that took 0.7 to 0.9 of the time."""
+LARGEST_MAPPED_SHARE = 0.9
+"""Of the time of gathered rows: those of 25088 x 192 by 768 are predicted to take 1.15 of what they did."""
 GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 PART_STAGES = 4
 """Of a part at least."""
@@ -106,6 +112,8 @@ def gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterato
 def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
     """Those that have a stage's rows copied from the image by a map of it, if they can."""
     expected = representative(shape)
+    if shape.group_inputs < LEAST_MAPPED_CHANNELS:
+        return
     for rows, columns, stages, alternating, result_bytes in MAPPING_BLOCKS:
         mapping = WarpgroupSchedule(
             rows,
@@ -120,6 +128,25 @@ def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[
         schedule = multiplying_as_is(mapping, shape)
         if SplitPacking(expected, schedule).reads_image:
             yield schedule
+
+
+def paying_schedules(
+    mapping: Sequence[WarpgroupSchedule],
+    gathering: Sequence[WarpgroupSchedule],
+    shape: ConvolutionShape,
+    machine: GpuMachine,
+) -> Sequence[WarpgroupSchedule]:
+    """Of schedules that map images those that are faster by more than predictions of both are off."""
+    whole = [each for each in gathering if each.reduction_parts == 1]
+    if not whole:
+        return mapping
+    expected = representative(shape)
+    pixels = expected.images * prod(expected.tiles_per_image)
+    if 2 * pixels * shape.group_inputs * shape.output_channels < LEAST_MAPPED_OPERATIONS:
+        return ()
+    gathered = min(gathered_seconds(SplitPacking(expected, each), each, machine) for each in whole)
+    most = LARGEST_MAPPED_SHARE * gathered
+    return [each for each in mapping if mapped_seconds(SplitPacking(expected, each), each, machine) < most]
 
 
 def _walking(
