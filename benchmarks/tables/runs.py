@@ -162,16 +162,20 @@ RUNS: Mapping[str, Run] = {
         "timm_efficientnet_b0 timm_convnext_tiny timm_mobilenetv3_large_100 timm_regnety_002 "
         "shufflenetv2_w1` at `fabc87c5",
     ),
-    **{
-        f"gpu-layer-limits-large-{type_}-h200.json": Run(
-            "2026-11-30",
-            H200_BESIDE_WORK,
-            f"gpu_layers --type {type_} --batches 32 --least-limit {least} --jobs 8 --rounds 10 --networks "
-            "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
-            "timm_convnext_tiny` at `697a5477",
-        )
-        for type_, least in (("f32", 5), ("f16", 2.5))
-    },
+    "gpu-layer-limits-large-f32-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 32 --least-limit 5 --jobs 8 --rounds 10 --networks "
+        "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
+        "timm_convnext_tiny` at `697a5477",
+    ),
+    "gpu-layer-limits-large-f16-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 32 --least-limit 2.5 --jobs 9 --rounds 10 --budget 170 --networks "
+        "timm_convnext_tiny shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 "
+        "timm_efficientnet_b0` at `60658428",
+    ),
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
