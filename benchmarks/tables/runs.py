@@ -116,6 +116,13 @@ RUNS: Mapping[str, Run] = {
         "timm_efficientnet_b0 timm_convnext_tiny --batches 32 --types f32 f16 --tools winograd "
         "inductor-graphs --jobs 8 --rounds 5 --limit 130 --budget 110` at `697a5477",
     ),
+    "gpu-calls-layers-f16-h200.json": Run(
+        "2026-11-30",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 "
+        "timm_efficientnet_b0 timm_convnext_tiny --batches 32 --types f16 --tools winograd inductor-graphs "
+        "--jobs 11 --rounds 5 --limit 110 --budget 90` at `60658428",
+    ),
     "gpu-calls-one-image-h200.json": Run(
         "2026-11-28",
         "NVIDIA H200, torch 2.11",
@@ -144,9 +151,9 @@ RUNS: Mapping[str, Run] = {
     "gpu-layer-limits-one-image-f16-h200.json": Run(
         "2026-11-30",
         H200_BESIDE_WORK,
-        "gpu_layers --type f16 --batches 1 --ours-alone --jobs 8 --rounds 10 --budget 94 --networks "
+        "gpu_layers --type f16 --batches 1 --ours-alone --jobs 11 --rounds 10 --budget 110 --networks "
         "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
-        "timm_convnext_tiny` at `697a5477",
+        "timm_convnext_tiny` at `60658428",
     ),
     "gpu-layer-limits-one-image-f32-h200.json": Run(
         "2026-11-30",
