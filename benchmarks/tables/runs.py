@@ -375,7 +375,7 @@ RUNS: Mapping[str, Run] = {
         "2026-11-30",
         "Emerald Rapids server, two of 32 virtual processors for this alone, torch 2.11",
         "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
-        "--burst 0.03 --network ...` at `efe5621c",
+        "--burst 0.03 --network ...` at `5ae3a381",
     ),
     "open-sizes-server-8-threads.json": Run(
         "2026-11-30",
