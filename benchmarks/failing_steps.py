@@ -11,7 +11,13 @@ from typing import Any
 from iree.winograd.compiling import program
 from iree.winograd.importers import torch_lowering
 from iree.winograd.keeping.program_cache import Entry, ProgramCache
-from iree.winograd.torch_compile import compiled_part, division, graph_compiler, loaded_part
+from iree.winograd.torch_compile import (
+    compiled_division,
+    compiled_part,
+    division,
+    graph_compiler,
+    loaded_part,
+)
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.loaded_part import LoadedPart, WeightState
@@ -23,11 +29,11 @@ COMPILING = (
     (graph_compiler, "has_only_empty_convolutions"),
     (graph_compiler, "aot_autograd"),
     (graph_compiler, "decompositions"),
-    (graph_compiler, "part_device"),
+    (graph_compiler, "device_of_convolutions"),
     (graph_compiler, "divide"),
-    (graph_compiler, "operator_names"),
-    (graph_compiler, "explain_part"),
-    (graph_compiler, "boxed"),
+    (compiled_division, "operator_names"),
+    (compiled_division, "explain_part"),
+    (compiled_division, "boxed"),
     (division, "part_program"),
     (division, "lower_program"),
     (division, "take_views_outside"),

@@ -12,7 +12,7 @@ from iree.winograd.compiling import program
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.loading.device import Device
-from iree.winograd.torch_compile import backend, gain, graph_compiler, training_division
+from iree.winograd.torch_compile import backend, gain, training_compiler, training_division
 from iree.winograd.torch_compile.compiled_part import CompiledPart
 from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
@@ -350,7 +350,7 @@ def test_an_open_batch_is_expected_to_be_the_one_seen(
         expected.append(images)
         return "left"
 
-    monkeypatch.setattr(graph_compiler, "reason_to_leave", record)
+    monkeypatch.setattr(training_compiler, "reason_to_leave", record)
     model = torch.nn.Conv2d(3, 8, 3)
     for dynamic, count in ((True, len(images)), (False, 1)):
         torch._dynamo.reset()
@@ -388,7 +388,7 @@ def test_parts_are_timed_on_tensors_like_those_of_a_step(
         pairs = zip(*map(_as_tuple, (results, expected)), strict=True)
         timed.append(all(ours.shape == theirs.shape and ours.dtype == theirs.dtype for ours, theirs in pairs))
 
-    monkeypatch.setattr(graph_compiler, "_reason_to_leave", keep)
+    monkeypatch.setattr(training_compiler, "_reason_to_leave", keep)
     model = Network()
     compiled(model)(images).square().sum().backward()
     assert timed and all(timed)

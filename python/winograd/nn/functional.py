@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 from iree.winograd.torch_compile.explanation import GraphKind
-from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.settings import TorchCompileOptions
+from iree.winograd.torch_compile.training_compiler import TrainingCompiler
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.function import once_differentiable
 from torch.fx.experimental.proxy_tensor import make_fx
@@ -154,7 +154,7 @@ def _compiled(
         graph = make_fx(on_tensors)(*examples)
     kind: GraphKind = "forward" if isinstance(operator, _Forward) else "backward"
     settings = TorchCompileOptions(threads=threads, fallback="eager")
-    return GraphCompiler(settings, lambda explained: None).compile_training(graph, examples, kind)
+    return TrainingCompiler(settings, lambda explained: None).compile_half(graph, examples, kind)
 
 
 def _autocast(tensor: torch.Tensor) -> torch.Tensor:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,29 +12,23 @@ import torch
 from iree.winograd.importers.torch_operators.table import decompositions
 from iree.winograd.loading.runtime import LoadedProgram
 from iree.winograd.torch_compile.callable_part import callable_part
+from iree.winograd.torch_compile.compiled_division import Record, compile_division, report
 from iree.winograd.torch_compile.compiled_part import CompiledPart, PartCompiler
 from iree.winograd.torch_compile.contained import PASSED_ON, Contained, Function, attempt, failure_text
 from iree.winograd.torch_compile.division import (
     Division,
     Part,
     Rejection,
-    copy_graph,
     divide,
     is_convolution,
-    operator_names,
 )
-from iree.winograd.torch_compile.explanation import ExplainedGraph, ExplainedPart, GraphKind, explain_part
-from iree.winograd.torch_compile.fallback import Fallback, compile_elsewhere, compile_rest, graph_size
+from iree.winograd.torch_compile.explanation import ExplainedGraph, GraphKind, explain_part
+from iree.winograd.torch_compile.fallback import compile_elsewhere, graph_size
 from iree.winograd.torch_compile.fallback_warning import warn
-from iree.winograd.torch_compile.gain import reason_of_kernels, reason_to_leave, traced_images
-from iree.winograd.torch_compile.in_place import write_in_place
 from iree.winograd.torch_compile.kept_graph import KeptGraph, are_plain, describe, is_functional, kept_graph
-from iree.winograd.torch_compile.linked_graph import Call, boxed
 from iree.winograd.torch_compile.measured_function import MeasuredFunction
-from iree.winograd.torch_compile.measured_part import arguments_of, slower_reason
 from iree.winograd.torch_compile.open_resizing import OpenResizing
-from iree.winograd.torch_compile.part_device import PartDevice, part_device
-from iree.winograd.torch_compile.pooled_activations import drop_pooled_activations
+from iree.winograd.torch_compile.part_device import PartDevice, device_of_convolutions, part_device
 from iree.winograd.torch_compile.program_key import program_key
 from iree.winograd.torch_compile.settings import TorchCompileOptions
 from iree.winograd.torch_compile.sized_function import SizedFunction
@@ -45,17 +39,13 @@ from iree.winograd.torch_compile.traced_graph import (
     is_in_evaluation_mode,
     may_need_gradients,
 )
-from iree.winograd.torch_compile.training_division import CONVOLUTIONS, divide_training, type_of
+from iree.winograd.torch_compile.training_compiler import TrainingCompiler
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from torch._dynamo.backends.common import aot_autograd
-from torch._functorch.partitioners import default_partition
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
-
-_GRAPHS_OF_STEP = 2
-"""Forward and backward, which torch has compiled when it is first called."""
 
 _EVALUATION_WITH_GRADIENTS = (
     "a model in evaluation mode is compiled for training, convolution by convolution, since gradients may be "
@@ -68,8 +58,6 @@ _UNWATCHED_WEIGHTS = (
     "or say by options={'fixed_inference_weights': True} that nobody does"
 )
 
-_Record = Callable[[ExplainedGraph], None]
-
 
 class _WholeProgram(NamedTuple):
     """The program that a graph is, and how it is called on the graph's inputs.
@@ -80,13 +68,6 @@ class _WholeProgram(NamedTuple):
     kept: KeptGraph
     program: LoadedProgram
     load: Callable[[Sequence[Any]], LoadedProgram]
-
-
-class _Linked(NamedTuple):
-    """A divided graph as a function, and those of its parts that are compiled here."""
-
-    function: Function
-    parts: Sequence[CompiledPart]
 
 
 @dataclass
@@ -101,7 +82,7 @@ class _Inference:
     compiler: GraphCompiler
     given: Sequence[Any]
     freezing: bool
-    record: _Record
+    record: Record
     key: str | None = None
     calls_whole: bool = False
     whole: _WholeProgram | None = None
@@ -115,7 +96,7 @@ class _Inference:
 class GraphCompiler:
     """Compiles the graphs of a model; `record` is told of each."""
 
-    def __init__(self, settings: TorchCompileOptions, record: _Record) -> None:
+    def __init__(self, settings: TorchCompileOptions, record: Record) -> None:
         self._settings = settings
         self._record = record
 
@@ -127,25 +108,21 @@ class GraphCompiler:
         except PASSED_ON:
             raise
         except Exception as error:
-            rejection = Rejection((graph_size(graph),), failure_text(error))
-            self._report(self._record, "forward" if training else "inference", (), [rejection])
-            return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
+            return self._leave(graph, inputs, training, failure_text(error))
         return Contained(compiled, lambda: graph, f"left to eager: {graph_size(graph)}")
 
     def _compile(self, graph: GraphModule, inputs: Sequence[Any], training: bool) -> Function:
-        kind: GraphKind = "forward" if training else "inference"
         if not has_convolutions(graph):
-            self._report(self._record, kind, (), [Rejection((graph_size(graph),), "it has no convolutions")])
-            return compile_elsewhere(graph, inputs, self._settings.fallback_for(training=training))
+            return self._leave(graph, inputs, training, "it has no convolutions")
         if has_only_empty_convolutions(graph):
             # Nothing that takes time is left out: not worth a warning.
             rejection = Rejection((graph_size(graph),), "what it convolves has no elements")
-            self._record(ExplainedGraph(kind, (), (rejection,)))
+            self._record(ExplainedGraph(_kind(training), (), (rejection,)))
             return graph
         if training:
             if is_in_evaluation_mode(graph):
                 warn(_EVALUATION_WITH_GRADIENTS)
-            return self._compile_step(graph, inputs)
+            return TrainingCompiler(self._settings, self._record).compile_step(graph, inputs)
         if any(isinstance(each, torch.SymInt) for each in inputs):
             return self._compile_sizes(graph, inputs)
         key = attempt(lambda: self._graph_key(graph, inputs))
@@ -161,6 +138,13 @@ class GraphCompiler:
             return self._measured(graph, compiled)
         called = attempt(lambda: self._whole_graph(whole, inputs, lambda arguments: compiled))
         return self._measured(graph, compiled if called is None else called)
+
+    def _leave(self, graph: GraphModule, inputs: Sequence[Any], training: bool, reason: str) -> Function:
+        """`graph` by the fallback, of which the user and `record` are told."""
+        fallback = self._settings.fallback_for(training=training)
+        rejection = Rejection((graph_size(graph),), reason)
+        report(ExplainedGraph(_kind(training), (), (rejection,)), self._record, fallback)
+        return compile_elsewhere(graph, inputs, fallback)
 
     def _compile_sizes(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
         """`graph`, in which some sizes are symbols: by one program if it does, or one for each of its sizes.
@@ -218,30 +202,6 @@ class GraphCompiler:
 
         return MeasuredFunction(compiled, graph, leave)
 
-    def _compile_step(self, graph: GraphModule, inputs: Sequence[Any]) -> Function:
-        """`graph` and its gradients, each in parts."""
-        graphs: list[ExplainedGraph] = []
-
-        def record(explained: ExplainedGraph) -> None:
-            graphs.append(explained)
-            self._record(explained)
-
-        backend = aot_autograd(
-            fw_compiler=partial(self.compile_training, kind="forward", record=record),
-            bw_compiler=partial(self.compile_training, kind="backward", record=record),
-            partition_fn=_partition,
-        )
-        compiled: Function = backend(graph, inputs)
-        if self._settings.fallback_for(training=True) != "eager":
-            return compiled
-
-        def step(*arguments: Any) -> Any:
-            # Functional operators take longer than those that they were traced from.
-            is_left = len(graphs) == _GRAPHS_OF_STEP and not any(each.parts for each in graphs)
-            return graph(*arguments) if is_left else compiled(*arguments)
-
-        return step
-
     def _graph_key(self, graph: GraphModule, inputs: Sequence[Any]) -> str | None:
         """What a graph for inference is kept by; None where its text and its inputs' types don't tell."""
         settings = self._settings
@@ -265,7 +225,7 @@ class GraphCompiler:
             if loaded is None:
                 return None
             program, decisions = loaded
-            self._report(self._record, "inference", [explain_part(kept.operators, decisions)], ())
+            self._record(ExplainedGraph("inference", (explain_part(kept.operators, decisions),), ()))
             load = partial(self._load_other, compiler, kept, graph)
             whole = _WholeProgram(kept, program, load)
             return self._whole_graph(whole, inputs, partial(self._compile_changing, graph))
@@ -331,7 +291,7 @@ class GraphCompiler:
         if freezing and len(weights) < len(fixed):
             warn(_UNWATCHED_WEIGHTS)
         with _disable_current_modes():
-            device = _device(filter(is_convolution, graph.graph.nodes), settings.target)
+            device = device_of_convolutions(filter(is_convolution, graph.graph.nodes), settings.target)
             compiler = _inference_compiler(settings, device)
             division = divide(
                 graph,
@@ -341,7 +301,9 @@ class GraphCompiler:
                 freezing,
                 compiler.is_kept,
             )
-            function, parts = self._link(division, compiler, "inference", freezing, inference.record)
+            fallback = settings.fallback_for(training=False)
+            function, parts, explained = compile_division(division, compiler, "inference", freezing, fallback)
+            report(explained, inference.record, fallback)
             kept = None
             if key is not None or inference.calls_whole:
                 kept = attempt(lambda: self._keep(key, division, compiler, weights, inference.given))
@@ -368,92 +330,9 @@ class GraphCompiler:
             compiler.write_graph(key, kept)
         return kept
 
-    def compile_training(
-        self, graph: GraphModule, inputs: Sequence[Any], kind: GraphKind, record: _Record | None = None
-    ) -> Function:
-        """`graph`, functional and not decomposed, as a function of the list of its arguments.
 
-        `record` is told of it, by default that of all graphs.
-        """
-        record = record or self._record
-        try:
-            return self._compile_training(graph, kind, record)
-        except PASSED_ON:
-            raise
-        except Exception as error:
-            self._report(record, kind, (), [Rejection((graph_size(graph),), failure_text(error))])
-            return boxed(copy_graph(graph))
-
-    def _compile_training(self, graph: GraphModule, kind: GraphKind, record: _Record) -> Function:
-        # Programs that may not be worth it aren't tuned.
-        settings = replace(self._settings, tuning_budget=None)
-        with _disable_current_modes(), torch.no_grad():
-            convolutions = (node for node in graph.graph.nodes if node.target in CONVOLUTIONS)
-            device = _device(convolutions, settings.target)
-            compiler = PartCompiler(settings, device, keeps_memory=False)
-            # Eager operators are run one by one: what each has read can go.
-            is_eager = settings.fallback_for(training=True) == "eager"
-            division = divide_training(
-                graph,
-                device.torch,
-                settings.deny,
-                compiler.is_kept,
-                partial(_reason_to_leave, compiler, device.torch, settings.measured),
-                fuses_rest=not is_eager,
-            )
-            if is_eager:
-                write_in_place(division.graph.graph)
-            return self._link(division, compiler, kind, self._settings.freezing, record).function
-
-    def _link(
-        self,
-        division: Division,
-        compiler: PartCompiler,
-        kind: GraphKind,
-        freezing: bool,
-        record: _Record,
-    ) -> _Linked:
-        """The graph of `division` with its submodules compiled."""
-        fallback = self._fallback(kind)
-        parts: list[CompiledPart] = []
-        explained: list[ExplainedPart] = []
-        rejections = list(division.rejections)
-        for part in division.parts:
-            operators = operator_names(part.graph.graph)
-            left = partial(_compile_part_elsewhere, part, fallback)
-            try:
-                compiled = CompiledPart(part, compiler, freezing)
-                explained.append(explain_part(len(operators), compiled.decisions, part.role))
-            except PASSED_ON:
-                raise
-            except Exception as error:
-                rejections.append(Rejection(operators, failure_text(error)))
-                function = left()
-            else:
-                function = Contained(compiled, left, f"left to {fallback}: a part of the model")
-                parts.append(compiled)
-            setattr(division.graph, part.name, Call(function))
-        for name in division.rest:
-            graph_of_rest = division.graph.get_submodule(name)
-            assert isinstance(graph_of_rest, GraphModule)
-            setattr(division.graph, name, Call(compile_rest(graph_of_rest, fallback)))
-        self._report(record, kind, explained, rejections)
-        return _Linked(boxed(division.graph), parts)
-
-    def _report(
-        self,
-        record: _Record,
-        kind: GraphKind,
-        parts: Sequence[ExplainedPart],
-        rejections: Sequence[Rejection],
-    ) -> None:
-        record(ExplainedGraph(kind, tuple(parts), tuple(rejections)))
-        if rejections:
-            left = "; ".join(map(str, rejections))
-            warn(f"left to {self._fallback(kind)}: {left}")
-
-    def _fallback(self, kind: GraphKind) -> Fallback:
-        return self._settings.fallback_for(training=kind != "inference")
+def _kind(training: bool) -> GraphKind:
+    return "forward" if training else "inference"
 
 
 def _functional(graph: GraphModule, inputs: Sequence[Any], compiler: Callable[..., Function]) -> Function:
@@ -473,50 +352,10 @@ def _loading(
     )
 
 
-def _compile_part_elsewhere(part: Part, fallback: Fallback) -> Function:
-    with _disable_current_modes():
-        return compile_rest(part.graph, fallback)
-
-
 def _is_functional() -> bool:
     """Whether the graph that torch compiles only computes: it writes to none of its arguments."""
     metadata = TracingContext.get().fw_metadata
     return metadata is not None and is_functional(metadata)
-
-
-def _partition(joint: GraphModule, inputs: Sequence[Any], **options: Any) -> tuple[GraphModule, GraphModule]:
-    """The halves of a graph, forward and backward: between them is kept what torch keeps eagerly, or less."""
-    drop_pooled_activations(joint.graph)
-    halves: tuple[GraphModule, GraphModule] = default_partition(joint, inputs, **options)
-    return halves
-
-
-def _reason_to_leave(compiler: PartCompiler, device: torch.device, measured: bool, part: Part) -> str | None:
-    """Why the fallback is to compute `part`, if it is: as it is `measured` on a GPU, or predicted."""
-    (convolution,) = (node for node in part.graph.graph.nodes if node.target in CONVOLUTIONS)
-    try:
-        compiled = CompiledPart(part, compiler, freezing=False)
-        if device.type != "cuda":
-            images = traced_images(part.graph.graph)
-            return reason_to_leave(compiled.decisions, device, type_of(convolution), images)
-        if not measured:
-            return reason_to_leave(compiled.decisions, device, type_of(convolution))
-        if reason := reason_of_kernels(compiled.decisions):
-            return reason
-        arguments = arguments_of(part)
-        if arguments is None:
-            return reason_to_leave(compiled.decisions, device, type_of(convolution))
-        return slower_reason(compiled, part.graph, arguments)
-    except PASSED_ON:
-        raise
-    except Exception as error:
-        return failure_text(error)
-
-
-def _device(convolutions: Iterable[Node], target: str | None) -> PartDevice:
-    """That of the first of a graph's convolutions, or gradients of one, which these usually share."""
-    devices = (node.all_input_nodes[0].meta["val"].device for node in convolutions)
-    return part_device(next(devices, torch.device("cpu")), target)
 
 
 def _inference_compiler(settings: TorchCompileOptions, device: PartDevice) -> PartCompiler:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
 import torch
 from iree.winograd.targets import DEFAULT_DRIVERS
+from torch.fx import Node
 
 _CUDA_TARGETS = ((6, 0), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9))
 """The compute capabilities that IREE compiles for, in order. GPUs run code for an older one."""
@@ -40,6 +41,12 @@ def part_device(device: torch.device, target: str | None) -> PartDevice:
     if kind == "cuda" and target in (None, kind):
         return PartDevice(device, f"{kind}:{_architecture(torch.cuda.get_device_capability(device))}")
     return PartDevice(device, target or kind)
+
+
+def device_of_convolutions(convolutions: Iterable[Node], target: str | None) -> PartDevice:
+    """That of the first of a graph's convolutions, or gradients of one, which these usually share."""
+    devices = (node.all_input_nodes[0].meta["val"].device for node in convolutions)
+    return part_device(next(devices, torch.device("cpu")), target)
 
 
 def _architecture(capability: tuple[int, int]) -> str:

@@ -12,6 +12,7 @@ from iree.winograd.torch_compile import (
     fallback,
     graph_compiler,
     models_of_graph,
+    training_compiler,
     training_division,
     whole_graph,
 )
@@ -25,8 +26,8 @@ from benchmarks.failing_steps import CALLING, COMPILING, SAVING_TIME, Step, fail
 
 TRAINING = (
     (graph_compiler, "is_in_evaluation_mode"),
-    (graph_compiler, "default_partition"),
-    (graph_compiler, "divide_training"),
+    (training_compiler, "default_partition"),
+    (training_compiler, "divide_training"),
     (training_division, "split_gradients"),
     (training_division, "_decompose"),
     (CompiledPart, "__call__"),
