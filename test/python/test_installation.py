@@ -220,7 +220,8 @@ def test_a_convolution_compiles_and_runs(environment: Environment, tmp_path: Pat
     """From Python, as the README has it."""
     (tmp_path / "convolution.mlir").write_text(CONVOLUTION)
     algorithm, error = environment.output("-c", COMPILE_AND_RUN, str(tmp_path)).splitlines()
-    assert algorithm.startswith("F(")
+    # Whichever is predicted to be faster on this processor.
+    assert algorithm.startswith(("F(", "a direct convolution"))
     assert float(error) < 1e-6
 
 
