@@ -7,6 +7,7 @@ from math import hypot, prod, sqrt
 from types import MappingProxyType
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
 from iree.winograd.pipelines.gpu.schedules.columns import (
@@ -25,6 +26,8 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .rates import product_rate
 
+SCHEDULERS = 4
+"""Of one of NVIDIA's multiprocessors, each of which starts an instruction of a warp in a cycle."""
 MIN_KERNEL_SECONDS = 2.1e-6
 """Seconds of a kernel that does next to nothing, which are part of a launch as it is calibrated."""
 INPUT_LATENCY = 0.7e-6
@@ -236,6 +239,11 @@ def column_threads(shape: ConvolutionShape, schedule: ColumnsSchedule) -> int:
 def launch_seconds(machine: GpuMachine) -> float:
     """From the end of one kernel to the start of the next."""
     return max(0.0, machine.launch_seconds - MIN_KERNEL_SECONDS)
+
+
+def clock_rate(machine: GpuMachine) -> float:
+    """Cycles of a multiprocessor in a second, in each of which its schedulers start a warp's multiply-add."""
+    return machine.flops / (machine.multiprocessors * 2 * SCHEDULERS * WARP_THREADS)
 
 
 def _kept(shape: ConvolutionShape, splits: bool) -> float:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import hypot
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.schedules.grouped_ring import GroupedRingSchedule, GroupedRingTiling
 from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS, ImageRingTiling
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
@@ -15,7 +14,7 @@ from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSche
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .cost_model import launch_seconds
+from .cost_model import clock_rate, launch_seconds
 
 BEGIN_SECONDS, BEGIN_STRIPS = 0.5e-6, 1
 """Until code is there, and strips as long as which a workgroup waits for the first one."""
@@ -92,7 +91,7 @@ def _seconds(
     strips = ceil_div(min(schedule.rows, shape.output_size[0]), STRIP_ROWS)
     workgroups = shape.images // schedule.images * tiling.sections * tiling.groups
     most = ceil_div(workgroups, machine.multiprocessors)
-    clock = machine.flops / (machine.multiprocessors * 2 * 4 * WARP_THREADS)
+    clock = clock_rate(machine)
     computed = most * (strips + BEGIN_STRIPS) * cycles * waits.cycles / clock
     rounds = ceil_div(most, max(1, schedule.resident // schedule.threads))
     computed += rounds * (waits.round + strips * waits.strip)

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from math import hypot, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .cost_model import launch_seconds
+from .cost_model import clock_rate, launch_seconds
 from .streamed_warpgroups_cost import streamed_warpgroups_seconds
 
 BEGIN_SECONDS = {16: 1.4e-6, 32: 2.1e-6}
@@ -66,7 +66,7 @@ def streamed_seconds(
     finishing = 1 + schedule.scales_operands
     cached = 2 * tiles * ACCESS_CYCLES * (loads + stores)
     cached += FRAGMENT_CYCLES * columns * (packing.steps * schedule.parts + finishing)
-    clock = machine.flops / (machine.multiprocessors * 2 * 4 * WARP_THREADS)
+    clock = clock_rate(machine)
     operations = 2 * schedule.block_rows * schedule.block_columns * packing.steps * MATRIX_ROWS
     rate = PEAK_FRACTION * machine.matrix_flops / (machine.multiprocessors * clock)
     multiplied = operations * schedule.products / rate

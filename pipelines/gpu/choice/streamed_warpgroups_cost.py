@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from math import hypot, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .cost_model import launch_seconds
+from .cost_model import SCHEDULERS, clock_rate, launch_seconds
 
 BEGIN_SECONDS = 1.6e-6
 """Until code and filters begin to come."""
@@ -24,7 +24,6 @@ COLUMNS_INSTRUCTIONS = 100
 """Of columns that are multiplied at once."""
 RATE, FILLING_WARPS = 0.95, 16
 """The part of the rates of instructions and of matrix units that so many warps of a multiprocessor reach."""
-_SCHEDULERS = 4
 
 
 def streamed_warpgroups_seconds(
@@ -42,13 +41,13 @@ def streamed_warpgroups_seconds(
     if machine.matrix_flops is None or schedule.warpgroup_columns is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     packing = StreamedPacking(shape, schedule)
-    clock = machine.flops / (machine.multiprocessors * 2 * _SCHEDULERS * WARP_THREADS)
+    clock = clock_rate(machine)
     rows = ceil_div(shape.images * prod(shape.output_size), MATRIX_ROWS * schedule.row_warps)
     turns = ceil_div(rows * packing.column_blocks, machine.multiprocessors)
     step = SCALED_STEP_INSTRUCTIONS if schedule.scales_operands else STEP_INSTRUCTIONS
     instructions = step * packing.steps + COLUMN_INSTRUCTIONS * schedule.block_columns
     instructions += schedule.block_columns // schedule.warpgroup_columns * COLUMNS_INSTRUCTIONS
-    issued = schedule.warps * instructions / _SCHEDULERS
+    issued = schedule.warps * instructions / SCHEDULERS
     operations = 2 * schedule.row_warps * MATRIX_ROWS * schedule.block_columns * packing.steps * MATRIX_ROWS
     multiplied = operations * schedule.products * machine.multiprocessors * clock / machine.matrix_flops
     rate = RATE * min(1.0, schedule.resident_workgroups * schedule.warps / FILLING_WARPS) ** 0.5
