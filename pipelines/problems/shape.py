@@ -84,6 +84,11 @@ class ConvolutionShape(ConvolutionProblem):
         return self.batch
 
     @property
+    def is_of_known_sizes(self) -> bool:
+        """Whether the batch and all sizes of images are known when compiling."""
+        return self.batch is not None and not self.unknown_sizes
+
+    @property
     def output_rows(self) -> int:
         """Lines of outputs along the last spatial dimension, of one image."""
         return prod(self.output_size[:-1])

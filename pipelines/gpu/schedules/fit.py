@@ -30,6 +30,7 @@ from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
 from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
 from .grouped_ring import GroupedRingSchedule, GroupedRingTiling
+from .image_ring import ImageRingTiling
 from .implicit_gemm import ImplicitGemmSchedule
 from .matrix import MatrixSchedule, stored_result_bytes
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
@@ -242,8 +243,7 @@ def has_toeplitz_products(shape: ConvolutionShape) -> bool:
     """Whether it is a depthwise convolution of two dimensions, of known sizes, whose rows of taps are
     multiplied as Toeplitz matrices on matrix units."""
     decomposition = shape.decomposition
-    is_known = shape.batch is not None and not shape.unknown_sizes
-    if not is_depthwise(shape) or len(shape.kernel_size) != 2 or not is_known:
+    if not is_depthwise(shape) or len(shape.kernel_size) != 2 or not shape.is_of_known_sizes:
         return False
     rows, columns = shape.kernel_size
     is_small = rows <= MAX_TAP_ROWS and columns <= MAX_TAP_COLUMNS
@@ -256,27 +256,23 @@ def _depthwise_toeplitz_misfit(
     if not has_toeplitz_products(shape):
         most = f"{MAX_TAP_ROWS} x {MAX_TAP_COLUMNS}"
         return f"{schedule} is for images of two dimensions and known sizes, without strides, and {most} taps"
-    if shape.output_channels % (schedule.channels) or shape.images % schedule.images:
-        return f"{schedule} doesn't divide {shape.images} images or {shape.output_channels} channels"
     tiling = ToeplitzTiling(shape, schedule)
     if tiling.tiles != schedule.unit_warps:
         return f"{schedule} has other warps than a strip of {shape} has tiles"
-    if (needed := tiling.bytes(stored_result_bytes(shape))) > target.shared_memory_bytes:
-        return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
-    return _channels_first_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
+    return _ring_misfit(tiling, target)
 
 
 def has_groups_of_octets(shape: ConvolutionShape) -> bool:
     """Whether it is a convolution of two dimensions, of known sizes, of groups of eight channels, whose taps
     are few enough to lie in registers."""
     decomposition = shape.decomposition
-    is_known = shape.batch is not None and not shape.unknown_sizes
-    if shape.transform_size > 1 or len(shape.kernel_size) != 2 or not is_known or shape.groups == 1:
+    if shape.transform_size > 1 or len(shape.kernel_size) != 2 or shape.groups == 1:
         return False
     step, other = decomposition.step
     is_small = max(shape.kernel_size) <= MAX_GROUPED_TAPS and step == other <= 2
     is_dense = decomposition.dilation == (1, 1)
-    return is_small and is_dense and shape.group_inputs == shape.group_outputs == OCTET
+    has_octets = shape.group_inputs == shape.group_outputs == OCTET
+    return is_small and is_dense and has_octets and shape.is_of_known_sizes
 
 
 def _grouped_ring_misfit(
@@ -284,10 +280,15 @@ def _grouped_ring_misfit(
 ) -> Reason | None:
     if not has_groups_of_octets(shape):
         return f"{schedule} is for groups of {OCTET} channels, known sizes and strides of 1 or 2"
+    return _ring_misfit(GroupedRingTiling(shape, schedule), target)
+
+
+def _ring_misfit(tiling: ImageRingTiling, target: GpuTarget) -> Reason | None:
+    """What both kernels that take pixels from a ring of rows have in common."""
+    shape, schedule = tiling.shape, tiling.schedule
     if shape.output_channels % schedule.channels or shape.images % schedule.images:
         return f"{schedule} doesn't divide {shape.images} images or {shape.output_channels} channels"
-    needed = GroupedRingTiling(shape, schedule).bytes(stored_result_bytes(shape))
-    if needed > target.shared_memory_bytes:
+    if (needed := tiling.bytes(stored_result_bytes(shape))) > target.shared_memory_bytes:
         return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
     return _channels_first_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
 

@@ -112,8 +112,7 @@ class StreamedSchedule(MatrixSchedule):
     def has_turns(self, shape: ConvolutionShape) -> bool:
         """Whether warps have several blocks."""
         rows = self.walking_workgroups * self.row_warps * self.block_rows
-        are_known = shape.batch is not None and not shape.unknown_sizes
-        return not are_known or shape.images * prod(shape.output_size) > rows
+        return not shape.is_of_known_sizes or shape.images * prod(shape.output_size) > rows
 
     def loads_ahead(self, shape: ConvolutionShape) -> bool:
         """Whether a warpgroup loads its next block while it multiplies one: if it has registers."""
@@ -129,7 +128,7 @@ class StreamedSchedule(MatrixSchedule):
         are_small = width == HALF_BYTES or shape.group_outputs % QUAD != 0
         is_whole = shape.groups == 1 and shape.group_outputs <= self.block_columns
         are_in_order = set(shape.decomposition.phases) == {1}
-        if not (are_small and is_whole and are_in_order) or shape.batch is None or shape.unknown_sizes:
+        if not (are_small and is_whole and are_in_order and shape.is_of_known_sizes):
             return False
         rows = shape.images * prod(shape.output_size)
         return rows % self.block_rows == 0 and shape.group_outputs * width % SECTOR_BYTES != 0
