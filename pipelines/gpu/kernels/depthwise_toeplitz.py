@@ -80,7 +80,6 @@ class _Workgroup(ImageRingWorkgroup):
     def _prepare(self) -> None:
         self._taps = self._tap_fragments()
         self._blocks = [self._block(half) for half in range(2)]
-        _ = self._read
 
     def _begin(self) -> list[ir.Value]:
         if self._tiling.kept_steps == 0:

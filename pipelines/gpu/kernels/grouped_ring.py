@@ -81,7 +81,6 @@ class _Workgroup(ImageRingWorkgroup):
 
     def _prepare(self) -> None:
         self._taps = [self._tap_fragment(step) for step in range(self._tiling.steps)]
-        _ = self._read
 
     def _tap_fragment(self, step: int) -> ir.Value:
         """A thread's output channel by two inputs of each of two taps; zeros behind the last tap."""

@@ -97,6 +97,7 @@ class ImageRingWorkgroup(ABC):
             self._load(Index(strip))
         self._clear_padding()
         self._prepare()
+        self._read = self._epilogue_operands()
 
         def compute(strip: Index, kept: list[ir.Value]) -> Sequence[ir.Value]:
             self._wait()
@@ -219,12 +220,8 @@ class ImageRingWorkgroup(ABC):
 
     # The results
 
-    @cached_property
-    def _read(self) -> list[ir.Value] | None:
-        """What the epilogue reads of all outputs, of a thread's channels; None where each has its own.
-
-        It has to be computed first before there is a loop.
-        """
+    def _epilogue_operands(self) -> list[ir.Value] | None:
+        """What the epilogue reads of all outputs, of a thread's channels; None where each has its own."""
         if self._epilogue.image_operands > 0:
             return None
         position = Index(0), Index(0)
