@@ -13,8 +13,8 @@ from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.reduced import Reduced, match_reduced, match_summed_before
 
-_ROUNDINGS = [[ROUNDING[0]], [*ROUNDING]]
-"""To half precision, in its type or in that of what is rounded."""
+_ROUNDINGS = [[], [ROUNDING[0]], [*ROUNDING]]
+"""None, or to half precision, in its type or in that of what is rounded."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def match_pixel_sum(reduction: ir.Operation, *, rounds: bool = False) -> PixelSu
     """
     if not rounds:
         return _pixel_sum(reduction, _is_scale)
-    found = _pixel_sum(reduction, lambda each: _is_scale(each) or _is_scale(each, rounds=True))
+    found = _pixel_sum(reduction, lambda each: _is_scale(each, rounds=True))
     if found is None or not any(rounded_half(each) for each in found.scales):
         return found
     mean = match_pixel_mean(found)
@@ -85,7 +85,7 @@ def match_pixel_mean(sums: PixelSum) -> PixelMean | None:
     last = None if user is None else match_elementwise(user)
     if not isinstance(last, Elementwise) or last.inputs[0] != sums.result:
         return None
-    if not _is_scale(last) and not _is_scale(last, rounds=True):
+    if not _is_scale(last, rounds=True):
         return None
     divisors = [_divisor(each) for each in (*sums.scales, last.operation)]
     found = tuple(each for each in divisors if each is not None)
@@ -135,7 +135,7 @@ def _scaling(body: ir.Block) -> ir.Operation:
 
 
 def _is_scale(elementwise: Elementwise, *, rounds: bool = False) -> bool:
-    """Whether each element is multiplied or divided by a number, the same for all, or then rounded."""
+    """Whether each element is multiplied or divided by a number, the same for all, and perhaps rounded."""
     arguments = list(elementwise.body.arguments)
     *computed, terminator = (view.operation for view in elementwise.body.operations)
     if len(arguments) != 2 or not computed or len(set(elementwise.indexing_maps)) != 1:
@@ -149,7 +149,7 @@ def _is_scale(elementwise: Elementwise, *, rounds: bool = False) -> bool:
         and last.operands[0] == arguments[0]
         and last.operands[1] not in arguments
         and terminator.operands[0] == results[-1].results[0]
-        and [each.name for each in roundings] in (_ROUNDINGS if rounds else [[]])
+        and [each.name for each in roundings] in (_ROUNDINGS if rounds else _ROUNDINGS[:1])
         and all(after.operands[0] == before.results[0] for before, after in pairwise(results))
         and not any(operand in arguments for each in of_number for operand in each.operands)
     )
