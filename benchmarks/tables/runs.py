@@ -194,17 +194,17 @@ RUNS: Mapping[str, Run] = {
     ),
     "gpu-open-sizes-bf16-h200.json": Run(
         "2026-11-30",
-        "NVIDIA H200, torch 2.11, other work on its host",
+        H200_BESIDE_WORK,
         "gpu_open_sizes --type bf16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
     ),
     "gpu-open-sizes-f16-h200.json": Run(
         "2026-11-30",
-        "NVIDIA H200, torch 2.11, other work on its host",
+        H200_BESIDE_WORK,
         "gpu_open_sizes --type f16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
     ),
     "gpu-open-sizes-f32-h200.json": Run(
         "2026-11-30",
-        "NVIDIA H200, torch 2.11, other work on its host",
+        H200_BESIDE_WORK,
         "gpu_open_sizes --type f32 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
     ),
     "gpu-open-sizes-h200.json": Run(
