@@ -146,7 +146,7 @@ def _random_implementation(
     # Kernels are written out per element of the transformed tile: many small ones for each large one.
     while True:
         (algorithm,) = choice.choices(algorithms, [_transformed_size(each) ** -0.5 for each in algorithms])
-        if schedules := _schedules(space, problem, algorithm):
+        if schedules := _accurate_schedules(space, problem, algorithm):
             (schedule,) = choice.choices(schedules, [_unrolled_size(each) ** -0.5 for each in schedules])
             return Implementation(algorithm, schedule)
         # A workgroup has not the memory for it; there is one, as the convolution was taken.
@@ -165,5 +165,12 @@ def _unrolled_size(schedule: Schedule) -> int:
 
 
 @cache
-def _schedules(space: SearchSpace, problem: ConvolutionProblem, algorithm: object) -> list[Schedule]:
-    return list(space.schedules(convolution_shape(problem, algorithm)))  # type: ignore[arg-type]
+def _accurate_schedules(
+    space: SearchSpace, problem: ConvolutionProblem, algorithm: Algorithm
+) -> list[Schedule]:
+    """Without those that round operands: only programs whose users ask for it have them."""
+    return [
+        schedule
+        for schedule in space.schedules(convolution_shape(problem, algorithm))
+        if schedule.keeps_operands(problem.exact_type, are_transformed=not algorithm.is_direct)
+    ]

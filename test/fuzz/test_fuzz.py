@@ -169,7 +169,13 @@ def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("only_open", [False, True])
 @settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    # Hypothesis would compile hundreds of programs to shrink one.
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
 )
 @given(data=st.data(), configuration=configurations(RUNNABLE))
 @pytest.mark.wide
