@@ -10,6 +10,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
+from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels, insertion_of
 from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
@@ -19,7 +20,6 @@ from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
-from .in_place import holds_channels, insertion_of
 from .lowering import GpuLowering
 from .tensor_kernels import misfit
 

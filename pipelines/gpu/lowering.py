@@ -15,8 +15,25 @@ from iree.winograd.passes.match.navigation import RESHAPES, readers
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.selected_pixels import PixelTap
 from iree.winograd.pipelines.emission.size_range import TileRange
-from iree.winograd.pipelines.gpu.attention_lowering import lowered_attention
-from iree.winograd.pipelines.gpu.convolution_lowering import (
+from iree.winograd.pipelines.gpu.device.launch import Launcher
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.kernels.direct.direct_block import DirectBlockKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.depthwise import DepthwiseKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.depthwise_block import DepthwiseBlockKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.depthwise_strip import DepthwiseStripKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.depthwise_toeplitz import DepthwiseToeplitzKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.grouped import GroupedKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.grouped_block import GroupedBlockKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.grouped_ring import GroupedRingKernel
+from iree.winograd.pipelines.gpu.kernels.matrix_products.gemm import MultiplyAddProduct
+from iree.winograd.pipelines.gpu.kernels.matrix_products.gemv import GemvProduct
+from iree.winograd.pipelines.gpu.kernels.matrix_products.split import SplitProduct
+from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.kernels.weight_gradients.half_tile_product import HalfTileProductKernel
+from iree.winograd.pipelines.gpu.kernels.weight_gradients.matrix_tile_product import MatrixTileProductKernel
+from iree.winograd.pipelines.gpu.kernels.weight_gradients.weight_gradient import MultiplyAddTileProductKernel
+from iree.winograd.pipelines.gpu.lowerings.attention import lowered_attention
+from iree.winograd.pipelines.gpu.lowerings.convolution import (
     ColumnsLowering,
     ConvolutionLowering,
     FusedLowering,
@@ -24,29 +41,19 @@ from iree.winograd.pipelines.gpu.convolution_lowering import (
     ProductLowering,
     StreamedLowering,
 )
-from iree.winograd.pipelines.gpu.device.launch import Launcher
-from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering, lowered_gates
-from iree.winograd.pipelines.gpu.gated_lowering import gated
-from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
-from iree.winograd.pipelines.gpu.image_arguments import transposed
-from iree.winograd.pipelines.gpu.in_place import insertion_of
-from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
-from iree.winograd.pipelines.gpu.kernels.depthwise import DepthwiseKernel
-from iree.winograd.pipelines.gpu.kernels.depthwise_block import DepthwiseBlockKernel
-from iree.winograd.pipelines.gpu.kernels.depthwise_strip import DepthwiseStripKernel
-from iree.winograd.pipelines.gpu.kernels.depthwise_toeplitz import DepthwiseToeplitzKernel
-from iree.winograd.pipelines.gpu.kernels.direct_block import DirectBlockKernel
-from iree.winograd.pipelines.gpu.kernels.gemm import MultiplyAddProduct
-from iree.winograd.pipelines.gpu.kernels.gemv import GemvProduct
-from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
-from iree.winograd.pipelines.gpu.kernels.grouped_block import GroupedBlockKernel
-from iree.winograd.pipelines.gpu.kernels.grouped_ring import GroupedRingKernel
-from iree.winograd.pipelines.gpu.kernels.half_tile_product import HalfTileProductKernel
-from iree.winograd.pipelines.gpu.kernels.matrix_tile_product import MatrixTileProductKernel
-from iree.winograd.pipelines.gpu.kernels.split import SplitProduct
-from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
-from iree.winograd.pipelines.gpu.kernels.weight_gradient import MultiplyAddTileProductKernel
+from iree.winograd.pipelines.gpu.lowerings.elementwise import ElementwiseLowering, lowered_gates
+from iree.winograd.pipelines.gpu.lowerings.gated import gated
+from iree.winograd.pipelines.gpu.lowerings.group_norm import GroupNormLowering
+from iree.winograd.pipelines.gpu.lowerings.image_arguments import transposed
+from iree.winograd.pipelines.gpu.lowerings.in_place import insertion_of
+from iree.winograd.pipelines.gpu.lowerings.interleaving import InterleavingLowering
+from iree.winograd.pipelines.gpu.lowerings.products import lowered_product
+from iree.winograd.pipelines.gpu.lowerings.resampling import lowered_resampling
+from iree.winograd.pipelines.gpu.lowerings.rows import lowered_columns, lowered_rows
+from iree.winograd.pipelines.gpu.lowerings.selection import lowered_selection
+from iree.winograd.pipelines.gpu.lowerings.sums import SumsLowering
+from iree.winograd.pipelines.gpu.lowerings.weight_gradient import WeightGradientLowering
+from iree.winograd.pipelines.gpu.lowerings.windows import lowered_windows
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
@@ -54,9 +61,6 @@ from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
-from iree.winograd.pipelines.gpu.product_lowering import lowered_product
-from iree.winograd.pipelines.gpu.resampling_lowering import lowered_resampling
-from iree.winograd.pipelines.gpu.rows_lowering import lowered_columns, lowered_rows
 from iree.winograd.pipelines.gpu.schedules.columns import (
     BlockSchedule,
     DepthwiseBlockSchedule,
@@ -87,11 +91,7 @@ from iree.winograd.pipelines.gpu.schedules.weight_gradient import (
     MatrixWeightGradientSchedule,
     MultiplyAddWeightGradientSchedule,
 )
-from iree.winograd.pipelines.gpu.selection_lowering import lowered_selection
-from iree.winograd.pipelines.gpu.sums_lowering import SumsLowering
 from iree.winograd.pipelines.gpu.tensor_kernels import misfit
-from iree.winograd.pipelines.gpu.weight_gradient_lowering import WeightGradientLowering
-from iree.winograd.pipelines.gpu.windows_lowering import lowered_windows
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange

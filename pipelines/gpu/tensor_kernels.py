@@ -17,20 +17,22 @@ from iree.winograd.passes.match.navigation import defining_operation, unreshaped
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.places import Places
 from iree.winograd.passes.match.rearrangement import match_rearrangement
-from iree.winograd.pipelines.gpu.attention_lowering import attention_kernel
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.elementwise_lowering import ElementwiseLowering, gates_misfit
-from iree.winograd.pipelines.gpu.gated_lowering import misfit_of_gated
-from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
-from iree.winograd.pipelines.gpu.in_place import holds_channels
-from iree.winograd.pipelines.gpu.interleaving_lowering import InterleavingLowering
-from iree.winograd.pipelines.gpu.kernels.column_softmax import LONGEST_COLUMN
-from iree.winograd.pipelines.gpu.kernels.resampling import MOST_TAPS
-from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
-from iree.winograd.pipelines.gpu.kernels.shared_states import SUMMING_THREADS
-from iree.winograd.pipelines.gpu.kernels.warpgroup_attention import WarpgroupAttentionKernel
-from iree.winograd.pipelines.gpu.selection_lowering import computed_taps
+from iree.winograd.pipelines.gpu.kernels.attention.warpgroup_attention import (
+    WarpgroupAttentionKernel,
+)
+from iree.winograd.pipelines.gpu.kernels.images.resampling import MOST_TAPS
+from iree.winograd.pipelines.gpu.kernels.reductions.column_softmax import LONGEST_COLUMN
+from iree.winograd.pipelines.gpu.kernels.reductions.rows import SharedRows
+from iree.winograd.pipelines.gpu.kernels.reductions.shared_states import SUMMING_THREADS
+from iree.winograd.pipelines.gpu.lowerings.attention import attention_kernel
+from iree.winograd.pipelines.gpu.lowerings.elementwise import ElementwiseLowering, gates_misfit
+from iree.winograd.pipelines.gpu.lowerings.gated import misfit_of_gated
+from iree.winograd.pipelines.gpu.lowerings.group_norm import GroupNormLowering
+from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels
+from iree.winograd.pipelines.gpu.lowerings.interleaving import InterleavingLowering
+from iree.winograd.pipelines.gpu.lowerings.selection import computed_taps
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
     BatchedProduct,

@@ -1,1 +1,1 @@
-"""What computes: transforms and products, fused or one after another, and depthwise."""
+"""What computes, in folders: convolutions by transforms, directly, in groups; what lies between them."""

@@ -13,8 +13,8 @@ import torch
 from attention_program import Heads, MaskedHeads, Pixels, Projected, attended, of_tokens
 from iree.winograd.compiling.program import compile
 from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.pipelines.gpu import attention_lowering
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.lowerings import attention as attention_lowering
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule
 from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule, waves_by_sharing
 from iree.winograd.pipelines.machines.amd import amd_chip, amd_family

@@ -15,8 +15,8 @@ from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel
-from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectProductKernel
+from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

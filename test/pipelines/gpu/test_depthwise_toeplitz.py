@@ -22,7 +22,7 @@ from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.kernels.depthwise_toeplitz import DepthwiseToeplitzKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.depthwise_toeplitz import DepthwiseToeplitzKernel
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine

@@ -11,7 +11,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.gpu.kernels.transforms import transform_grid
+from iree.winograd.pipelines.gpu.kernels.winograd.transforms import transform_grid
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

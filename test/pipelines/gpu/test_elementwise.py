@@ -9,7 +9,7 @@ import pytest
 import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu import tensor_kernels
-from iree.winograd.pipelines.gpu.kernels import elementwise
+from iree.winograd.pipelines.gpu.kernels.images import elementwise
 from torch import nn
 from wide import wide
 

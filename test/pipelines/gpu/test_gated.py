@@ -15,7 +15,7 @@ from agreement import expect_within
 from half_pointwise import choosing
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice import streamed_cost
-from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
+from iree.winograd.pipelines.gpu.kernels.direct.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule

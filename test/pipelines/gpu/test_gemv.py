@@ -30,8 +30,8 @@ from iree.winograd.pipelines.emission.work import BATCH, Sizes
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
-from iree.winograd.pipelines.gpu.kernels.gemv import GemvFilterKernel
-from iree.winograd.pipelines.gpu.kernels.transforms import OutputTransformKernel
+from iree.winograd.pipelines.gpu.kernels.matrix_products.gemv import GemvFilterKernel
+from iree.winograd.pipelines.gpu.kernels.winograd.transforms import OutputTransformKernel
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.gemv import GemvSchedule

@@ -18,7 +18,7 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
-from iree.winograd.pipelines.gpu.kernels.grouped import GroupedKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.grouped import GroupedKernel
 from iree.winograd.pipelines.gpu.schedules.columns import GroupedBlockSchedule, GroupedSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

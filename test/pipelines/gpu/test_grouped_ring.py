@@ -13,7 +13,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
-from iree.winograd.pipelines.gpu.kernels.grouped_ring import GroupedRingKernel
+from iree.winograd.pipelines.gpu.kernels.grouped.grouped_ring import GroupedRingKernel
 from iree.winograd.pipelines.gpu.schedules.grouped_ring import GroupedRingSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

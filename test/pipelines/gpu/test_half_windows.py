@@ -14,9 +14,9 @@ import pytest
 import torch
 from checked_programs import compile_rewritten
 from iree.winograd.pipelines.gpu.device.memory import OCTET
-from iree.winograd.pipelines.gpu.kernels import windows
-from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
-from iree.winograd.pipelines.gpu.kernels.short_rows import SHORT_ROW_THREADS, ShortRowSoftmaxKernel
+from iree.winograd.pipelines.gpu.kernels.images import windows
+from iree.winograd.pipelines.gpu.kernels.reductions.rows import SharedRows
+from iree.winograd.pipelines.gpu.kernels.reductions.short_rows import SHORT_ROW_THREADS, ShortRowSoftmaxKernel
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from softmax_program import program

@@ -24,11 +24,12 @@ from iree.winograd.compiling.program import Source
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu import sums_lowering, tensor_kernels
+from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.device.memory import OCTET
-from iree.winograd.pipelines.gpu.group_norm_lowering import GroupNormLowering
-from iree.winograd.pipelines.gpu.kernels.elementwise import ELEMENTWISE_THREADS
-from iree.winograd.pipelines.gpu.kernels.image_sums import Summed
+from iree.winograd.pipelines.gpu.kernels.images.elementwise import ELEMENTWISE_THREADS
+from iree.winograd.pipelines.gpu.kernels.reductions.image_sums import Summed
+from iree.winograd.pipelines.gpu.lowerings import sums as sums_lowering
+from iree.winograd.pipelines.gpu.lowerings.group_norm import GroupNormLowering
 from ptx_interpreter import Kernel
 from torch import nn
 from wide import wide, wide_combinations

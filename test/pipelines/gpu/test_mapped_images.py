@@ -12,8 +12,8 @@ from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
-from iree.winograd.pipelines.gpu.kernels.products import DirectProductKernel
-from iree.winograd.pipelines.gpu.kernels.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectProductKernel
+from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule

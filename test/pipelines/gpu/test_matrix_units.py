@@ -32,14 +32,14 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import (
     MatrixUnit,
 )
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
-from iree.winograd.pipelines.gpu.kernels import mfma_tiling
-from iree.winograd.pipelines.gpu.kernels.fragments import (
+from iree.winograd.pipelines.gpu.kernels.matrix_products import mfma_tiling
+from iree.winograd.pipelines.gpu.kernels.matrix_products.fragments import (
     AmdFragments,
     MfmaFragments,
     WmmaFragments,
     WmmaRdna4Fragments,
 )
-from iree.winograd.pipelines.gpu.kernels.mfma_tiling import MfmaTiling
+from iree.winograd.pipelines.gpu.kernels.matrix_products.mfma_tiling import MfmaTiling
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking, split
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule

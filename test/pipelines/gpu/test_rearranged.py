@@ -12,7 +12,7 @@ import torch
 from agreement import expect_within
 from iree.winograd.compiling.program import compile
 from iree.winograd.pipelines.gpu import tensor_kernels
-from iree.winograd.pipelines.gpu.kernels import elementwise
+from iree.winograd.pipelines.gpu.kernels.images import elementwise
 from orders import patches, rotated, whole
 from ptx_interpreter import Kernel
 from torch import nn

@@ -19,9 +19,9 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD
-from iree.winograd.pipelines.gpu.kernels import resampling
-from iree.winograd.pipelines.gpu.kernels.tap_line import TapLine
-from iree.winograd.pipelines.gpu.kernels.tap_window import TapWindow
+from iree.winograd.pipelines.gpu.kernels.images import resampling
+from iree.winograd.pipelines.gpu.kernels.images.tap_line import TapLine
+from iree.winograd.pipelines.gpu.kernels.images.tap_window import TapWindow
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from torch import nn

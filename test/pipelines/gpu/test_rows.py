@@ -11,7 +11,7 @@ import pytest
 import torch
 from iree.winograd.compiling.program import compile
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.kernels.rows import SharedRows
+from iree.winograd.pipelines.gpu.kernels.reductions.rows import SharedRows
 from orders import merged, rotated, windows
 from ptx_interpreter import Kernel
 from softmax_program import program

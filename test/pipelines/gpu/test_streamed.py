@@ -21,7 +21,7 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
-from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
+from iree.winograd.pipelines.gpu.kernels.direct.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule

@@ -11,7 +11,7 @@ from half_pointwise import choosing, pointwise_ptx
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
-from iree.winograd.pipelines.gpu.kernels.streamed import StreamedKernel
+from iree.winograd.pipelines.gpu.kernels.direct.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

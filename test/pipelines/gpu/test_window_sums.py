@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 from checked_programs import compile_rewritten
 from iree import winograd
-from iree.winograd.pipelines.gpu.kernels import windows
+from iree.winograd.pipelines.gpu.kernels.images import windows
 from wide import sampled
 
 Array = npt.NDArray[np.float32]

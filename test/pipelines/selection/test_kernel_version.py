@@ -13,7 +13,7 @@ def test_the_version_follows_what_determines_kernels() -> None:
         "pipelines/cpu/kernels/gemm.py",
         "pipelines/cpu/lowering.py",
         "pipelines/emission/index.py",
-        "pipelines/gpu/kernels/gemm.py",
+        "pipelines/gpu/kernels/matrix_products/gemm.py",
         "pipelines/gpu/lowering.py",
     ):
         assert name in sources

@@ -1,0 +1,1 @@
+"""Attention, whose scores stay in registers and shared memory."""

@@ -1,0 +1,1 @@
+"""Convolutions without transforms: by threads, as implicit matrix products, and of pixels that stream."""

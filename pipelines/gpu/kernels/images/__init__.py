@@ -1,0 +1,1 @@
+"""What moves, pools, resamples or computes elements of images."""

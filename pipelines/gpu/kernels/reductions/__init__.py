@@ -1,0 +1,1 @@
+"""Sums, moments, normalization and softmax."""

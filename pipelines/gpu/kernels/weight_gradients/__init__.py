@@ -1,0 +1,1 @@
+"""Gradients of filters: tiles of images times tiles of gradients."""

@@ -1,0 +1,1 @@
+"""Transforms, apart from the products between them or fused with these."""
