@@ -77,6 +77,7 @@ from .on_program.compute_at_load import ComputeAtLoad
 from .on_program.drop_barriers import DropBarriers
 from .on_program.end_computed_first import EndComputedFirst
 from .on_program.insert_as_computed import InsertAsComputed
+from .on_program.keep_commands import KeepCommands
 from .on_program.limit_sizes import LimitSizes
 from .on_program.note_features import NoteFeatures
 from .on_program.note_launches import NoteLaunches
@@ -259,4 +260,4 @@ def translated_pipeline() -> list[Pass]:
 def binary_pipeline() -> list[Pass]:
     """The passes on a program after IREE's `hal` phase, in which all that it does is settled."""
     # What is launched by our own list is seen while no launch is in a branch.
-    return [NoteLaunches(), SkipEmpty()]
+    return [NoteLaunches(), SkipEmpty(), KeepCommands()]

@@ -18,7 +18,7 @@ from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.cpu.processor.x86 import X86_64
 from iree.winograd.pipelines.machines.defaults import default_cpu_machine
 from iree.winograd.pipelines.machines.model import CpuMachine, Machine
-from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
+from iree.winograd.pipelines.problems.executable_target import CPU_BACKEND, ExecutableTarget
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.pipelines.problems.iree_code import IreeCode
@@ -43,7 +43,7 @@ class CpuBackend:
     @staticmethod
     def matches(target: ExecutableTarget) -> bool:
         """Whether these kernels run on the target."""
-        return target.backend == "llvm-cpu" and _instruction_set(target) is not None
+        return target.backend == CPU_BACKEND and _instruction_set(target) is not None
 
     @staticmethod
     def conflict(targets: Sequence[ExecutableTarget]) -> Reason | None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.navigation import operations_of
 
+CPU_BACKEND = "llvm-cpu"
+"""IREE's name of the back end for CPUs."""
 VULKAN_FORMAT = "vulkan-spirv-fb"
 CUDA_FORMAT = "cuda-nvptx-fb"
 GPU_FORMATS = (CUDA_FORMAT, VULKAN_FORMAT, "rocm-hsaco-fb")

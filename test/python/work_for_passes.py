@@ -38,6 +38,7 @@ FOR_UNKNOWN_SIZES = (
     "winograd-assert-first",
     "winograd-limit-sizes",
     "winograd-reuse-memory",
+    "winograd-keep-commands",
 )
 """Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
 FOR_SHUFFLED = "winograd-permute-shuffled"

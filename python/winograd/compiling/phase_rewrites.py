@@ -20,6 +20,7 @@ from iree.winograd.compiling.phases import (
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.registry import Pass
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines.compile_pipeline import (
     binary_pipeline,
     command_pipeline,
@@ -28,7 +29,8 @@ from iree.winograd.pipelines.compile_pipeline import (
     optimized_pipeline,
     translated_pipeline,
 )
-from iree.winograd.pipelines.problems.executable_target import VULKAN_FORMAT, executable_targets
+from iree.winograd.pipelines.on_program.keep_commands import SIZE_OF_ARGUMENT
+from iree.winograd.pipelines.problems.executable_target import CPU_BACKEND, VULKAN_FORMAT, executable_targets
 
 Rewrite = Callable[[ir.Operation], None]
 
@@ -125,7 +127,9 @@ class PhaseRewrites:
         self._run(program, self._passes.dispatches)
 
     def _rewrite_commands(self, program: ir.Operation) -> None:
-        self._rewrites_binaries = is_for_cuda(program) or _is_for_vulkan(program)
+        self._rewrites_binaries = (
+            is_for_cuda(program) or _is_for_vulkan(program) or _has_open_sizes_on_cpu(program)
+        )
         if self._ptxas is None:
             self._ptxas = default_assembler(program)
         self._run(program, self._passes.commands)
@@ -146,6 +150,11 @@ class PhaseRewrites:
 
 def _is_for_vulkan(program: ir.Operation) -> bool:
     return any(target.format == VULKAN_FORMAT for target in executable_targets(program))
+
+
+def _has_open_sizes_on_cpu(program: ir.Operation) -> bool:
+    on_cpu = any(target.backend == CPU_BACKEND for target in executable_targets(program))
+    return on_cpu and any(each.name == SIZE_OF_ARGUMENT for each in walk(program))
 
 
 def _leave_verified(program: ir.Operation) -> None:
