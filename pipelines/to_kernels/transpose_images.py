@@ -9,6 +9,7 @@ from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.conversions import is_widening, widened_source
 from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation, only_user, readers, walk
@@ -115,8 +116,12 @@ def _computed(operation: TensorOperation, backend: Backend, lowering: Lowering) 
 
 
 def _shuffles_channels(transposition: ir.Operation) -> bool:
-    """Whether it shuffles groups of an image's channels, of f32 and static size."""
-    type_ = ir.RankedTensorType(transposition.operands[0].type)
+    """Whether it shuffles groups of an image's channels, of f32 and static size.
+
+    Filters whose outputs and inputs change places look alike. They are known before the program runs.
+    """
+    image = transposition.operands[0]
+    type_ = ir.RankedTensorType(image.type)
     if type_.rank < MIN_SHUFFLED_RANK:
         return False
     *outer, groups, channels = range(type_.rank)
@@ -124,6 +129,7 @@ def _shuffles_channels(transposition: ir.Operation) -> bool:
         list(transposition.attributes["permutation"]) == [*outer, channels, groups]
         and str(type_.element_type) == "f32"
         and not any(map(is_dynamic, type_.shape))
+        and not is_known_at_load(image)
     )
 
 

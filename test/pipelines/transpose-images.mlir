@@ -66,6 +66,24 @@ util.func public @other_shuffles(%x: tensor<1x7x5x4x20xf32>, %y: tensor<1x7x5x2x
   util.return %t, %u : tensor<1x7x5x20x4xf32>, tensor<1x7x5x6x2xf32>
 }
 
+// Filters of few outputs, whose inputs come last, are known here, also where they are computed of constants.
+// CHECK-LABEL: @filter
+// CHECK-NOT: flow.dispatch
+// CHECK: linalg.transpose
+util.func public @filter() -> tensor<1x1x16x2xf32> {
+  %w = arith.constant dense<0.5> : tensor<1x1x2x16xf32>
+  %factor = arith.constant dense<3.0> : tensor<16xf32>
+  %e = tensor.empty() : tensor<1x1x2x16xf32>
+  %scaled = linalg.generic {indexing_maps = [affine_map<(h, w, f, c) -> (h, w, f, c)>, affine_map<(h, w, f, c) -> (c)>, affine_map<(h, w, f, c) -> (h, w, f, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%w, %factor : tensor<1x1x2x16xf32>, tensor<16xf32>) outs(%e : tensor<1x1x2x16xf32>) {
+  ^bb0(%tap: f32, %of_input: f32, %out: f32):
+    %0 = arith.mulf %tap, %of_input : f32
+    linalg.yield %0 : f32
+  } -> tensor<1x1x2x16xf32>
+  %f = tensor.empty() : tensor<1x1x16x2xf32>
+  %t = linalg.transpose ins(%scaled : tensor<1x1x2x16xf32>) outs(%f : tensor<1x1x16x2xf32>) permutation = [0, 1, 3, 2]
+  util.return %t : tensor<1x1x16x2xf32>
+}
+
 // What IREE computed is aligned.
 // CHECK-LABEL: @computed
 // CHECK: linalg.transpose
