@@ -24,6 +24,7 @@ from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.passes.match.convolution_form import convolutions
 from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
+from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
@@ -42,10 +43,11 @@ from iree.winograd.pipelines.selection.candidates import (
     iree_implementation,
 )
 from iree.winograd.pipelines.selection.chooser import Chooser
-from iree.winograd.pipelines.selection.decision import Decision
+from iree.winograd.pipelines.selection.decision import Candidate, Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.layer import layers
 from iree.winograd.pipelines.selection.module_space import AVX512_BACKEND
+from iree.winograd.pipelines.selection.precision import Precision
 from iree.winograd.pipelines.selection.prediction import candidate
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
@@ -54,6 +56,8 @@ PROBLEM = ConvolutionProblem.parse(
     "1x14x14x32->48 kernel 3x3 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
 )
 SPACE = AVX512_BACKEND.search_space()
+AMX = CpuBackend(CpuTarget.of("", "+avx512f,+avx512bw,+amx-tile,+amx-bf16")).search_space()
+TENSOR_CORES = GpuBackend(GpuTarget(1024, 166912, "nvvm.minctasm", "sm_80", matrix_unit=MMA)).search_space()
 HASWELL = CpuBackend(CpuTarget.of("haswell", "+avx2,+fma")).search_space()
 SOURCE = """
 func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>) -> tensor<1x12x12x48xf32> {
@@ -380,6 +384,34 @@ def test_split_products_that_are_measured_but_inaccurate_leave_the_others(
     assert decision.chosen is not None and decision.chosen.predicted_error <= limit
     directs = [each for each in decision.candidates if each.implementation.algorithm == split.algorithm]
     assert {each.implementation.schedule.matrix_products for each in directs} == {0, 1, 3}
+
+
+@pytest.mark.parametrize(
+    ("space", "output_tile"),
+    [(AMX, None), (AMX, 1), (TENSOR_CORES, None), (TENSOR_CORES, 1), (TENSOR_CORES, 4)],
+    ids=["AMX", "AMX, F(1)", "tensor cores", "tensor cores, F(1)", "tensor cores, F(4)"],
+)
+def test_schedules_that_round_operands_are_for_who_asks_for_them(
+    path: Path, space: SearchSpace, output_tile: int | None
+) -> None:
+    """A database of tuning for the fastest precision, read by a program of f32 that asks for none."""
+    tiled = algorithm(output_tile or 1)
+    offered = (Implementation(tiled, each) for each in space.schedules(convolution_shape(PROBLEM, tiled)))
+    rounding = list(islice((each for each in offered if candidate(PROBLEM, space, each).rounds_operands), 50))
+    with TuningDatabase(path, report=print) as database, ir.Context():
+        database.record(PROBLEM, space.key, [Measurement(each, 1e-9, 0.0, 9) for each in rounding])
+        module = ir.Module.parse(CONSTANT)
+        (layer,) = layers(module.operation)
+
+        def chosen(precision: Precision) -> Candidate:
+            chooser = Chooser(space, database, output_tile, (), (), None, precision=precision)
+            found = chooser.decide(layer, print).chosen
+            assert found is not None
+            return found
+
+        for precision in ("as-written", "f32"):
+            assert not chosen(precision).rounds_operands
+        assert rounding and chosen("fastest").implementation in rounding
 
 
 def test_measurements_of_the_convolution_that_a_product_is_do_not_count(path: Path) -> None:
