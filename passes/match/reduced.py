@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.elementwise import (
+    Elementwise,
+    captures,
+    is_arithmetic,
+    match_elementwise,
+)
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops
 
@@ -73,3 +78,18 @@ def adds(body: ir.Block) -> bool:
         return False
     total, end = (view.operation for view in body.operations)
     return set(total.operands) == set(body.arguments) and end.operands[0] == total.results[0]
+
+
+def adds_computed(body: ir.Block) -> bool:
+    """Whether the `body` of a reduction adds, to those before, what it computes of an element alone."""
+    *_, total, end = (view.operation for view in body.operations)
+    *elements, before = body.arguments
+    return (
+        len(elements) == 1
+        and is_arithmetic(body)
+        and not captures(body)
+        and total.name == "arith.addf"
+        and end.operands[0] == total.results[0]
+        and len(list(before.uses)) == 1
+        and before in list(total.operands)
+    )

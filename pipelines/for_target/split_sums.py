@@ -9,7 +9,7 @@ from math import prod
 
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
-from iree.winograd.passes.build.bodies import inline_block
+from iree.winograd.passes.build.bodies import inline_block, inline_operations
 from iree.winograd.passes.build.generic import Body, Read, build_elementwise, build_generic
 from iree.winograd.passes.build.groups import split
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
@@ -18,7 +18,7 @@ from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, readers, transforms, walk
-from iree.winograd.passes.match.reduced import adds
+from iree.winograd.passes.match.reduced import adds, adds_computed
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -38,7 +38,8 @@ class SplitSums:
     GPUs one workgroup has all of a sum, however few there are: there sums of a few neighbours are asked for,
     which as many workgroups share, and sums of these in turn. Arithmetic that makes the elements of others,
     such as squares of differences, becomes part of the first sum: IREE would write what something else reads
-    as well to memory. Rewritten are sums in f32 that are too long for the target (`Backend.first_sums`).
+    as well to memory. Rewritten are sums in f32 that are too long for the target (`Backend.first_sums`), on
+    CPUs also those of what they compute of each element, as norms do.
     Means of as many elements as are known only at run time, as in group normalization of images of any size,
     are of sums in f64 on CPUs instead.
 
@@ -78,6 +79,8 @@ class _Sum:
     summed: tuple[int, ...]
     """Loops."""
     init: Read
+    body: ir.Block
+    """Adds what it computes of an element to the sum before."""
 
     @property
     def extents(self) -> dict[int, int]:
@@ -89,7 +92,7 @@ class _Sum:
 
 def _split(backend: Backend, operation: ir.Operation) -> None:
     whole = _match(operation)
-    if whole is None:
+    if whole is None or not (backend.iree_code.vectorizes_loops or adds(whole.body)):
         return
     extents = whole.extents
     if any(is_dynamic(extents[loop]) for loop in whole.summed):
@@ -127,9 +130,10 @@ def _match(operation: ir.Operation) -> _Sum | None:
     ):
         return None
     source_map, result_map = generic_maps(operation)
-    if not source_map.is_permutation or not is_zero(init) or not adds(operation.regions[0].blocks[0]):
+    body = operation.regions[0].blocks[0]
+    if not source_map.is_permutation or not is_zero(init) or not adds_computed(body):
         return None
-    return _Sum((source, source_map), tuple(reduced_loops(operation)), (init, result_map))
+    return _Sum((source, source_map), tuple(reduced_loops(operation)), (init, result_map), body)
 
 
 def _is_divided(sums: ir.Value) -> bool:
@@ -149,7 +153,7 @@ def _wide_sum(whole: _Sum) -> ir.Value:
 
     def add_element(arguments: list[ir.Value]) -> ir.Value:
         element, before = arguments
-        return arith.addf(arith.extf(wide, element), before)
+        return arith.addf(arith.extf(wide, _summand(whole.body, element)), before)
 
     total = _sum([whole.source], (zero_filled(sizes, wide), result_map), whole.summed, add_element)
     identity = ir.AffineMap.get_identity(len(sizes))
@@ -181,7 +185,8 @@ def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_fir
 
     def add_element(arguments: list[ir.Value]) -> ir.Value:
         *elements, before = arguments
-        return arith.addf(_element(whole.source, dict(zip(reads, elements, strict=True))), before)
+        element = _element(whole.source, dict(zip(reads, elements, strict=True)))
+        return arith.addf(_summand(whole.body, element), before)
 
     # IREE has neighbouring threads take neighbours along the last loop that isn't reduced.
     order = [*kept, first] if pixels_first else range(len(loops))
@@ -195,6 +200,15 @@ def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_fir
     summed = [numbers[loop] for loop in kept if loop in (*whole.summed, outer)]
     read = sums, ir.AffineMap.get_identity(len(kept))
     return _sum([read], init, summed, lambda each: arith.addf(*each))
+
+
+def _summand(body: ir.Block, element: ir.Value) -> ir.Value:
+    """Build what the body of a sum computes of an element."""
+    source, before = body.arguments
+    *computing, _ = (view.operation for view in body.operations)
+    operands = list(computing[-1].operands)
+    # The addition is what ends the computation of its operands.
+    return inline_operations(computing, {source: element, before: before})[1 - operands.index(before)]
 
 
 def _sum(reads: list[Read], init: Read, summed: Sequence[int], body: Body) -> ir.Value:

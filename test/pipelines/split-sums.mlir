@@ -51,6 +51,35 @@ func.func @pixels(%m: tensor<1x12544x64xf32>, %mean: tensor<1x64xf32>) -> tensor
   return %s : tensor<1x64xf32>
 }
 
+// The squares of a norm are computed with the sums of rows, as its body has them.
+// CHECK-LABEL: func.func @norm
+// CHECK: %[[ROW_SUMS:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%{{.*}} : tensor<1x112x112x64xf32>)
+// CHECK: %[[A:.*]] = math.absf
+// CHECK: %[[P:.*]] = math.powf %[[A]]
+// CHECK: arith.addf %[[P]]
+// CHECK: -> tensor<1x112x64xf32>
+// CHECK: %[[S:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[ROW_SUMS]]
+// CHECK-NOT: math
+// CHECK: return %[[S]]
+func.func @norm(%m: tensor<1x12544x64xf32>) -> tensor<1x64xf32> {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x12544x64xf32>) -> tensor<1x112x112x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %two = arith.constant 2.0 : f32
+  %i = tensor.empty() : tensor<1x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%i : tensor<1x64xf32>) -> tensor<1x64xf32>
+  %s = linalg.generic {indexing_maps = [#image, #channel], iterator_types = ["parallel", "reduction", "reduction", "parallel"]} ins(%y : tensor<1x112x112x64xf32>) outs(%f : tensor<1x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = math.absf %in : f32
+    %1 = math.powf %0, %two : f32
+    %2 = arith.addf %1, %out : f32
+    linalg.yield %2 : f32
+  } -> tensor<1x64xf32>
+  return %s : tensor<1x64xf32>
+}
+
 // -----
 
 util.global private @device = #hal.device.target<"local", [
