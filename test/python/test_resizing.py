@@ -11,6 +11,7 @@ import iree.winograd as winograd
 import numpy as np
 import pytest
 import torch
+from host import HAS_AVX512
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers.torch_operators import resizing
 from iree.winograd.passes.fold_resampling import FoldResampling
@@ -298,6 +299,51 @@ def test_what_is_resized_is_returned_channels_first(classes: int) -> None:
             )
         bound = UNIT_ROUNDOFF * (28 * sums + 2 * magnitude * (4 * 4 * max(size) + 8))
         np.testing.assert_allclose(program(image.numpy()), expected, atol=bound, rtol=0, err_msg=str(size))
+
+
+class ClassesAsLarge(torch.nn.Module):
+    """Classes of pixels, resized to the size of another image."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classifier = torch.nn.Conv2d(2, 5, 1, bias=False)
+        with torch.no_grad():
+            self.classifier.weight.copy_(torch.arange(-5, 5).reshape(5, 2, 1, 1))
+
+    def forward(self, image: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return interpolate(self.classifier(image), size=other.shape[2:], mode="bilinear")
+
+
+@pytest.mark.skipif(not HAS_AVX512, reason="others don't look columns up")
+@pytest.mark.parametrize("type_", [torch.float32, *wide([torch.bfloat16])])
+def test_columns_that_are_looked_up_are_those_that_are_loaded(type_: torch.dtype) -> None:
+    """Programs for AVX-512 look them up in lines, unless images are made smaller, others load them.
+
+    Sums of products are exact before they are resized.
+    """
+    model = ClassesAsLarge().eval().to(type_)
+    examples = (torch.zeros(1, 2, 9, 12, dtype=type_), torch.zeros(1, 2, 5, 7, dtype=type_))
+    names = ("height", "width", "other_height", "other_width")
+    dimensions = [torch.export.Dim(name, min=3) for name in names]
+    shapes = ({2: dimensions[0], 3: dimensions[1]}, {2: dimensions[2], 3: dimensions[3]})
+    exported = torch.export.export(model, examples, dynamic_shapes=shapes)
+    imported = winograd.import_torch(exported)
+    compiled = [winograd.compile(imported, target=target, threads=1) for target in ("cpu", "cpu:haswell")]
+    assert all(b"winograd_blendedxblendedx5" in each for each in compiled)
+    programs = [winograd.load(each, "local-sync") for each in compiled]
+    generator = torch.Generator().manual_seed(1)
+    for size, target in [
+        ((7, 9), (14, 18)),
+        ((7, 40), (9, 41)),
+        ((4, 200), (8, 201)),
+        ((8, 100), (4, 51)),
+        ((3, 300), (5, 20)),
+        ((3, 5), (3, 15)),
+    ]:
+        image = torch.randint(-8, 9, (1, 2, *size), generator=generator).to(type_)
+        results = [program(image, torch.zeros(1, 2, *target, dtype=type_)) for program in programs]
+        assert results[0].shape == (1, 5, *target)
+        torch.testing.assert_close(*results, atol=0, rtol=0)
 
 
 class LongerSignal(torch.nn.Module):

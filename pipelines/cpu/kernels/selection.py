@@ -17,6 +17,8 @@ from iree.winograd.pipelines.emission.sized_shape import product
 from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
+from .column_lookup import LANES, ColumnLookup, looks_up_columns
+
 _SIGNAL_COLUMNS = 512
 """Of a signal, which has no rows, that a workgroup takes."""
 _ROW_BYTES = 32 << 10
@@ -28,7 +30,7 @@ class SelectionKernel:
     """Sums of pixels whose positions and weights are in memory; a workgroup takes a row, of signals a part.
 
     Rows whose pixels fill no vector are added once for all columns, where there is room for the sum. Pixels
-    of an output with channels first become lines of channels in registers.
+    of an output with channels first become lines of channels in registers, or the sum of rows does in memory.
     """
 
     selection: Selection
@@ -118,17 +120,54 @@ class SelectionKernel:
             return
         pixels = _ROW_BYTES // (F32.bytes * channels)
         blended_row = scratch((pixels, channels), image.computed, "blended_row")
+        lookup = ColumnLookup(taps[-1]) if self._looks_up_columns else None
+        lines = None if lookup is None else scratch((channels, pixels + LANES), image.computed, "lines")
         extent = work.sizes.spatial("input")[-1]
 
+        def emit_row(lanes: int) -> None:
+            """All columns of the sum of rows, a vector of which may begin within a pixel."""
+            with named("row"):
+                wide = [each.places(index, lanes) for each, index in zip(taps, row, strict=False)]
+            elements = extent * channels
+            with loop(ceildiv(elements, lanes), name="elements") as step:
+                element = (step * lanes).minimum(elements - lanes)
+                blended_row.store(self._blended(loading_elements(element, lanes), wide), element)
+
+        def loading_elements(element: Index, lanes: int) -> Callable[[list[Index]], ir.Value]:
+            return lambda outer: image.load(image.offset([number, *outer, 0, 0]) + element, lanes)
+
+        def emit_looked_up(lookup: ColumnLookup, lines: Buffer) -> None:
+            self._for_each_block(extent, lambda column, count: emit_line_blocks(lines, column, count))
+            with loop(ceildiv(columns, LANES), name="columns") as step:
+                column = (step * LANES).minimum(columns - LANES)
+                with named("pixel"):
+                    load, places = lookup.loads(column)
+                target = output.offset([number, 0, *row, column])
+                with loop(channels, name="channel") as channel:
+                    line = lines.offset([channel, 0])
+                    value = self._blended(lambda tap: load(lines, line, tap[0]), [places])
+                    output.store(value, target + channel * output.stride(1))
+
+        def emit_line_blocks(lines: Buffer, column: Index, count: int) -> None:
+            def store(channel: Index) -> None:
+                pixel = blended_row.offset([column, channel])
+                block = [blended_row.load(pixel + i * channels, width) for i in range(count)]
+                for c, line in enumerate(transposed_block(block)):
+                    lines.store(line, lines.offset([channel + c, column]))
+
+            for_each_vector(channels, width, store, "channel")
+
         def emit_rows_first() -> None:
-            with loop(extent, name="source_column") as column:
-
-                def store(channel: Index) -> None:
-                    element = self._blended(loading(image, [number], channel), [*rows, [Place(column)]])
-                    blended_row.store(element, blended_row.offset([column, channel]))
-
-                for_each_vector(channels, width, store, "channel")
-            emit_columns(blended_row, [], [])
+            lanes = self.target.vector_width
+            when((extent * channels).at_least(lanes), lambda: emit_row(lanes), lambda: emit_row(1))
+            if lookup is None or lines is None:
+                emit_columns(blended_row, [], [])
+                return
+            when(
+                lookup.fits(columns),
+                lambda: emit_looked_up(lookup, lines),
+                lambda: emit_columns(blended_row, [], []),
+            )
 
         when(extent.less_than(pixels + 1), emit_rows_first, lambda: emit_columns(image, [number], rows))
 
@@ -158,6 +197,11 @@ class SelectionKernel:
         by_tap = [Place(Index(tap), weight) for tap, weight in enumerate(weights)]
         return self._blended(load_joined, [*rows, by_tap])
 
+    @property
+    def _looks_up_columns(self) -> bool:
+        """Whether vectors of columns are looked up in lines of channels."""
+        return self.makes_first and looks_up_columns(self.target)
+
     def _for_each_block(self, columns: Index, body: Callable[[Index, int], None]) -> None:
         """Emits it for vectors of columns, the last of which overlaps its neighbour, or for single ones."""
         width = self.target.vector_width
@@ -176,10 +220,12 @@ class SelectionKernel:
     def _blends_rows_first(self) -> bool:
         """Whether columns are selected of what is blended of several rows, if these have room.
 
-        Pixels that fill vectors take as long as memory either way, unless products and sums are rounded.
+        Pixels that fill vectors take as long as memory either way, unless products and sums are rounded, or
+        columns are looked up.
         """
         *outer, last = self.selection.is_weighted
-        is_slower = self.selection.rounded is not None or self.selection.channels < self.target.vector_width
+        fills_none = self.selection.channels < self.target.vector_width
+        is_slower = self.selection.rounded is not None or fills_none or self._looks_up_columns
         return bool(last) and any(map(any, outer)) and is_slower
 
 
