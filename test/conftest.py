@@ -14,6 +14,7 @@ import pytest
 from emulated_cpu import run_emulated
 from guest import Guest, NoGuestError
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 from iree import runtime
 from iree.winograd.compiling import compilation
 from iree.winograd.loading.device import close_gpus
@@ -42,9 +43,9 @@ _QUICKEST = Path(__file__).parent / "algebra"
 _WITH_MATRIX_UNITS = ("cuda:sm_8", "cuda:sm_9")
 """Targets whose matrix units kernels use."""
 
-# How long an example takes says more of the machine than of what is tested.
-settings.register_profile("without a deadline", deadline=None)
-settings.load_profile("without a deadline")
+# How long an example takes says more of the machine than of what is tested. What fails once always fails.
+settings.register_profile("the same in each run", deadline=None, derandomize=True)
+settings.load_profile("the same in each run")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,6 +72,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Before tests are imported, which may take functions of the package by name."""
     leave_out_wide(config.getoption("markexpr"))
+    # Hypothesis draws numbers that it finds in modules, which are others in each worker by then.
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    patch.setattr(providers, "is_local_module_file", lambda path: False)
     processor = config.getoption("--cpu")
     if processor is None:
         return

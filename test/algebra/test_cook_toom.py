@@ -53,7 +53,7 @@ def test_every_size_is_exact(alpha: int) -> None:
 rationals = st.fractions(-9, 9, max_denominator=9)
 
 
-@examples(60, derandomize=True)
+@examples(60)
 @given(st.data(), st.integers(1, 7), st.integers(1, 7), st.booleans())
 def test_any_distinct_points_are_exact(data: st.DataObject, m: int, r: int, infinite: bool) -> None:
     finite = m + r - 1 - infinite
@@ -63,7 +63,7 @@ def test_any_distinct_points_are_exact(data: st.DataObject, m: int, r: int, infi
     assert is_exact(cook_toom(m, r, points))
 
 
-@examples(20, derandomize=True)
+@examples(20)
 @given(st.data(), st.integers(1, 5), st.integers(1, 5))
 def test_scales_leave_it_exact(data: st.DataObject, m: int, r: int) -> None:
     alpha = m + r - 1

@@ -30,7 +30,7 @@ matrices = st.integers(1, 6).flatmap(
 )
 
 
-@examples(150, derandomize=True)
+@examples(150)
 @given(matrices)
 def test_any_matrix_gets_an_exact_recipe(matrix: tuple) -> None:
     recipe = recipe_of(matrix, restarts=2)
@@ -42,7 +42,7 @@ def test_any_matrix_gets_an_exact_recipe(matrix: tuple) -> None:
     )
 
 
-@examples(50, derandomize=True)
+@examples(50)
 @given(matrices, st.integers(0, 2**32 - 1))
 def test_evaluation_agrees_with_the_matrix(matrix: tuple, seed: int) -> None:
     recipe = recipe_of(matrix, restarts=1)
@@ -164,7 +164,7 @@ def test_malformed_recipes_are_named() -> None:
         recipe_of(())
 
 
-@examples(50, derandomize=True)
+@examples(50)
 @given(matrices, st.data())
 def test_a_part_computes_some_outputs_from_what_they_depend_on(matrix: tuple, data: st.DataObject) -> None:
     recipe = recipe_of(matrix, restarts=1)

@@ -47,7 +47,7 @@ def convolutions(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-@examples(150, derandomize=True)
+@examples(150)
 @given(convolutions())
 def test_composition_is_the_direct_convolution(case: dict) -> None:
     generator = np.random.default_rng(7)

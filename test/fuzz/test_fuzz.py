@@ -170,9 +170,6 @@ def test_a_campaign_that_is_ended_says_what_it_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("only_open", [False, True])
 @settings(
     max_examples=2,
-    derandomize=True,
-    database=None,
-    deadline=None,
     # Hypothesis would compile hundreds of programs to shrink one.
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
@@ -188,9 +185,7 @@ def test_random_programs(
     assert finding is None
 
 
-@settings(
-    max_examples=2, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
-)
+@settings(max_examples=2, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_layers_between_convolutions_on_a_gpu(data: st.DataObject, checker: Checker) -> None:
     """A program of one function for a GPU with what lies between convolutions."""
@@ -215,8 +210,6 @@ def test_more_layers_between_convolutions_on_a_gpu(number: int, only_open: bool,
     @settings(
         max_examples=EXAMPLES_PER_ROUND,
         phases=[Phase.generate],
-        database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(data=st.data())

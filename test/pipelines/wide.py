@@ -29,10 +29,9 @@ def leave_out_wide(selection: str) -> None:
     _quick = "not wide" in selection
 
 
-def examples(count: int, *, derandomize: bool = False) -> settings:
+def examples(count: int) -> settings:
     """Of a test of random examples: as many as `count`, a fourth of them where it has to be quick."""
-    drawn = ceil(count / QUICK_PART) if _quick else count
-    return settings(max_examples=drawn, deadline=None, derandomize=derandomize)
+    return settings(max_examples=ceil(count / QUICK_PART) if _quick else count)
 
 
 def wide(values: Iterable[Any]) -> list[Any]:
