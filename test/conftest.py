@@ -124,6 +124,8 @@ def compiled_once_by_lavapipe() -> Iterator[None]:
     It needn't optimize them, and keeps them for the next tests, of other checkouts, too, by all that it
     compiles them of.
     """
+    # Mesa makes one folder, but none that it is to be in.
+    _COMPILED_BY_LAVAPIPE.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GALLIVM_PERF", "nopt")
         patch.setenv("MESA_SHADER_CACHE_DIR", str(_COMPILED_BY_LAVAPIPE))
