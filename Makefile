@@ -1,5 +1,5 @@
 # make test        everything that has to hold before a commit, in a few minutes
-# make test-all    the same, and the wide sweeps; with PART=$(git rev-parse HEAD), as in CI, that commit's third of them
+# make test-all    the same, and the wide sweeps; with PART=$(git rev-parse HEAD), as in CI, that commit's sixth of them
 # make test-aarch64  kernels and conformance for PROCESSORS of Arm's, in an emulator or on such a machine
 # make test-torch  importing and torch.compile with the oldest and the newest torch that they are for
 # make fuzz        random programs for BUDGET (10min, 2h, ...), a job per core; see test/fuzz/README.md
@@ -25,7 +25,7 @@ MAKEFLAGS += --jobs=2
 unexport PYTHONDONTWRITEBYTECODE
 
 BUDGET ?= 10min
-# A text, by which `test-all` leaves out two thirds of the parameters of each sweep, and of a file's other wide tests.
+# A text, by which `test-all` leaves out five sixths of the parameters of each sweep, and of a file's other wide tests.
 PART ?=
 # The ends of the range in pyproject.toml.
 TORCH_VERSIONS ?= 2.11.0 2.14.1

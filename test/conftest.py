@@ -64,7 +64,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part-of-sweeps",
         metavar="COMMIT",
-        help="leave out two thirds of each test's wide parameters, and of a file's tests that have one, by "
+        help="leave out five sixths of each test's wide parameters, and of a file's tests that have one, by "
         "this text: as commits follow each other, all get their turn",
     )
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-PARTS = 3
+PARTS = 6
 """That a sweep is in, of which CI runs one for a commit."""
 
 
