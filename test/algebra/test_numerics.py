@@ -25,6 +25,7 @@ from iree.winograd.dialect.algebra.numerics import (
 )
 from iree.winograd.dialect.algebra.points import measured_points
 from iree.winograd.dialect.algebra.transforms import apply, as_array, gradient_transforms, transforms
+from wide import wide_combinations
 
 
 def mean_error(m: int, r: int, rank: int, channels: int, block: int | None, **options: object) -> float:
@@ -88,7 +89,9 @@ def test_prediction_of_direct_convolution(block: int | None) -> None:
     assert predicted / 1.25 <= measured <= predicted * 1.25
 
 
-@pytest.mark.parametrize(("channels", "block"), [(64, 32), (128, 16), (256, 32), (512, 16)])
+@pytest.mark.parametrize(
+    ("channels", "block"), [(64, 32), (128, 16), *wide_combinations([(256, 32), (512, 16)])]
+)
 def test_f_4_3_is_about_as_accurate_as_direct(channels: int, block: int) -> None:
     """Direct convolution sums in one go, as torch and IREE do."""
     # With few terms to sum, the transforms' own roundings show.

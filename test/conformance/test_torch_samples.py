@@ -112,7 +112,7 @@ def test_constant_filters(name: str, first: int) -> None:
 @pytest.mark.parametrize(
     ("name", "type_", "step"),
     [
-        ("nn.functional.conv2d", torch.float16, 16),
+        ("nn.functional.conv2d", torch.float16, 32),
         *wide_combinations(
             [
                 ("nn.functional.conv2d", torch.bfloat16, 4),

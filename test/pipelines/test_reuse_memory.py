@@ -18,6 +18,7 @@ from iree.winograd.targets import target_flags
 from torch import nn
 from torch.nn.functional import interpolate, max_pool2d
 from warm_python import driver_environment
+from wide import wide
 
 SIZES = [(7, 7), (7, 61), (37, 8), (11, 9), (31, 29), (64, 48)]
 """Two rows and two columns of what is pooled, fewer than a tile has, primes, and the example's."""
@@ -69,7 +70,7 @@ def test_tensors_share_memory(imported: winograd.ImportedModel, tmp_path: Path, 
     assert "arith.maxui" in program
 
 
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", [4, *wide([1])])
 def test_results_are_those_of_float64(model: Levels, imported: winograd.ImportedModel, threads: int) -> None:
     program = winograd.load(winograd.compile(imported, threads=threads, strict=True), threads=threads)
     exact = copy.deepcopy(model).double()

@@ -40,7 +40,7 @@ VALUES = {"%x": X, "%y": Y, "%p": 2 * X, "%q": 2 * Y, "%s": X + Y, "%t": Y * Y}
     [
         pytest.param(("%x", "%y"), ("%x", "%x"), id="one value twice"),
         pytest.param(("%x", "%x"), ("%x", "%y"), id="one value twice, first", marks=pytest.mark.wide),
-        pytest.param(("%p", "%q"), ("%s", "%t"), id="parts of one memory"),
+        pytest.param(("%p", "%q"), ("%s", "%t"), id="parts of one memory", marks=pytest.mark.wide),
         pytest.param(("%x", "%y"), ("%s", "%t"), id="an argument of the program's and memory of its own"),
     ],
 )

@@ -187,7 +187,7 @@ def test_results_are_those_of_f32_between(name, type_, stored, monkeypatch):
 
 @pytest.mark.this_machine
 @pytest.mark.avx512
-@pytest.mark.parametrize(("size", "expected"), [(64, (2, 2)), (66, (3, 3))])
+@pytest.mark.parametrize(("size", "expected"), [(66, (3, 3)), *wide_combinations([(64, (2, 2))])])
 def test_depthwise_convolutions_read_large_images_of_half_precision(size, expected, stored, monkeypatch):
     """In f32 the image between would take half of an L2 cache of 1 MiB, or more."""
     torch.manual_seed(0)
@@ -247,6 +247,7 @@ class _Enlarged(torch.nn.Module):
 
 @pytest.mark.this_machine
 @pytest.mark.avx512
+@pytest.mark.wide
 def test_repeated_pixels_between_convolutions_are_in_half_precision(stored, monkeypatch):
     torch.manual_seed(0)
     expect_one_more(
@@ -365,9 +366,10 @@ def test_without_wide_vectors_only_a_programs_own_images_are_stored_in_half_prec
 
 @pytest.mark.parametrize(
     ("name", "type_"),
-    wide_combinations(
-        [("residual", torch.bfloat16), ("Winograd", torch.float16), ("direct", torch.bfloat16)]
-    ),
+    [
+        ("Winograd", torch.float16),
+        *wide_combinations([("residual", torch.bfloat16), ("direct", torch.bfloat16)]),
+    ],
 )
 def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, stored, monkeypatch):
     torch.manual_seed(0)
@@ -383,9 +385,9 @@ def test_results_on_gpus_are_those_of_f32_between(name, type_, gpu_target, store
 @pytest.mark.parametrize(
     ("build", "size", "expected"),
     [
-        (_Transformer, (32, 6, 8), (4, 4)),
         *wide_combinations(
             [
+                (_Transformer, (32, 6, 8), (4, 4)),
                 (_Normalized, (40, 41, 41), (3, 3)),
                 (_Concatenated, (24, 31, 31), (4, 4)),
                 (_Merged, (32, 12, 14), (6, 6)),

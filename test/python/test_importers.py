@@ -18,6 +18,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.importers.size_warning import SizeWarning
 from iree.winograd.loading.runtime import LoadedProgram, load
 from iree.winograd.loading.signatures import TensorSignature
+from wide import wide_combinations
 
 UNIT_ROUNDOFF = 2.0**-24
 
@@ -229,7 +230,11 @@ def test_exported_programs_are_imported(network: Network) -> None:
 
 @pytest.mark.parametrize(
     "images, opened, hint",
-    [(5, (0,), (5,)), (2, (0,), ()), (5, (0, 2, 3), (5, 9, 7)), (2, (0, 2, 3), (9, 7)), (5, (2, 3), (9, 7))],
+    [
+        (5, (0, 2, 3), (5, 9, 7)),
+        (2, (0,), ()),
+        *wide_combinations([(5, (0,), (5,)), (2, (0, 2, 3), (9, 7)), (5, (2, 3), (9, 7))]),
+    ],
 )
 def test_sizes_of_an_example_are_expected(
     images: int, opened: tuple[int, ...], hint: tuple[int, ...], network: Network

@@ -9,7 +9,7 @@ import torch
 from iree.winograd.pipelines.gpu import tensor_kernels
 from torch import nn
 from torch.nn import functional
-from wide import wide
+from wide import wide, wide_combinations
 
 CHANNELS = 8
 
@@ -77,7 +77,7 @@ def check(model: nn.Module, *given: torch.Tensor, target: str, device: str) -> b
     return program
 
 
-@pytest.mark.parametrize(("factor", "slopes"), [(2, CHANNELS), (3, 1)])
+@pytest.mark.parametrize(("factor", "slopes"), [(2, CHANNELS), *wide_combinations([(3, 1)])])
 def test_shuffled_pixels_are_those_of_torch(factor: int, slopes: int) -> None:
     given = integers(2, CHANNELS, 5, 7), integers(2, CHANNELS, 5 * factor, 7 * factor)
     check(Enlarged(factor, slopes), *given, target="cpu", device="local-task")

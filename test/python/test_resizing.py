@@ -405,6 +405,7 @@ class MixingOfAnySize(torch.nn.Module):
         ]
 
 
+@pytest.mark.wide
 def test_convolutions_of_resized_images_of_open_sizes_come_first(tmp_path: Path) -> None:
     torch.manual_seed(0)
     channels, others, size, report = 64, 16, (10, 12), tmp_path / "report.json"

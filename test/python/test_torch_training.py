@@ -18,6 +18,7 @@ from iree.winograd.torch_compile.division import Part, lower_program
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.measured_part import CallTimes, arguments_of, reason_of
 from iree.winograd.torch_compile.part_program import PartProgram
+from wide import wide
 
 UNIT_ROUNDOFF = 2.0**-24
 OPTIONS = {"threads": 1, "fallback": "eager"}
@@ -98,12 +99,27 @@ def error(value: torch.Tensor, exact: torch.Tensor) -> float:
     return float((value - exact).abs().max() / exact.abs().max())
 
 
+class Beginning(torch.nn.Module):
+    """The first layers of `Network`, then a mean."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 8, 3, padding=1, bias=False)
+        self.normalization = torch.nn.BatchNorm2d(8)
+        self.reduction = torch.nn.Conv2d(8, 8, 3, stride=2, padding=1)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        features = torch.relu(self.normalization(self.stem(images)))
+        return torch.relu(self.reduction(features)).mean(dim=(2, 3))
+
+
+@pytest.mark.parametrize("network", [Beginning, *wide([Network])])
 def test_gradients_are_those_of_double_precision(
-    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+    network: type[torch.nn.Module], images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Tensors are handed to programs and from one to the next in place.
     monkeypatch.setattr(Device, "copy_from_host", None)
-    model = Network()
+    model = network()
     function = compiled(model)
     check_gradients(model, function, images)
 

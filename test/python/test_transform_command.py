@@ -13,6 +13,7 @@ from iree.winograd.commands.transform import add_parser
 from iree.winograd.commands.transform_report import recipe_lines
 from iree.winograd.commands.transform_tables import all_tables
 from iree.winograd.dialect.algebra.transforms import from_data, transforms
+from wide import wide
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "measurements" / "transforms.md"
 
@@ -81,7 +82,7 @@ def test_points_of_the_users_choice(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(capsys.readouterr().out)["points"] == ["-1/2", "3", "7"]
 
 
-@pytest.mark.parametrize("size", [("1", "1"), ("3", "1"), ("1", "5"), ("11", "4")])
+@pytest.mark.parametrize("size", [("1", "1"), ("3", "1"), ("1", "5"), *wide([("11", "4")])])
 def test_sizes_without_interpolation_and_unshipped_ones(
     size: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -123,9 +123,8 @@ def test_random_transposed_convolutions_of_torch(first: int) -> None:
 @pytest.mark.parametrize(
     ("problem", "origin"),
     [
-        (PROBLEMS[0], "input"),
         (PROBLEMS[0], "computed"),
-        *wide_combinations([(PROBLEMS[1], "constant"), (PROBLEMS[-1], "input")]),
+        *wide_combinations([(PROBLEMS[0], "input"), (PROBLEMS[1], "constant"), (PROBLEMS[-1], "input")]),
     ],
     ids=str,
 )

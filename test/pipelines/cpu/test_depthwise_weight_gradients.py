@@ -91,13 +91,12 @@ ALL = [*CHANNELS, *WINDOWS, *LONG_ROWS, *RANKS, *GROUPS, *SLICES, *OTHERS]
 SAMPLE = [
     CHANNELS[0],
     CHANNELS[4],
-    *WINDOWS[:2],
-    *WINDOWS[5:],
+    WINDOWS[1],
     LONG_ROWS[0],
     RANKS[1],
-    *GROUPS[:2],
+    GROUPS[1],
     SLICES[0],
-    *OTHERS,
+    OTHERS[2],
 ]
 
 

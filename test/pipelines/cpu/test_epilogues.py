@@ -95,7 +95,7 @@ def test_exponential_over_all_exponents(cpu: str) -> None:
 ROUNDOFF = {"f16": 2.0**-11, "bf16": 2.0**-8}
 
 
-@pytest.mark.parametrize("type_", ROUNDOFF)
+@pytest.mark.parametrize("type_", sampled(ROUNDOFF, ["f16"]))
 @pytest.mark.parametrize("cpu", ["host", *wide(["haswell", "x86-64"])])
 def test_sigmoids_of_half_precision_are_off_by_little_more_than_rounding(type_: str, cpu: str) -> None:
     """By that of an exponential, 2^-(digits + 5), and in bf16 by the estimate of a reciprocal, 2^-14."""

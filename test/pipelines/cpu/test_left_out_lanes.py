@@ -17,6 +17,7 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from wide import batches, wide
 
 AVX512 = CpuTarget.of("znver5", "+avx2,+fma,+avx512f")
 
@@ -42,6 +43,11 @@ PROGRAMS = [
     direct((9, 19), 20, 1, 3, activation="swish").channels_first,
     direct((9, 11), 12, 13, batch=2).channels_first,
 ]
+RETURNED = [
+    each.channels_first
+    for each in (direct((9, 9), 12, 21), direct((9, 11), 12, 3, 3, batch=2), PROGRAMS[6], PROGRAMS[9])
+]
+"""What is returned channels first is transposed without the channels that there aren't."""
 
 
 def shape_of(program: Program, groups: int = 1) -> ConvolutionShape:
@@ -61,13 +67,12 @@ def shape_of(program: Program, groups: int = 1) -> ConvolutionShape:
     return ConvolutionShape.decomposed(problem, decomposition)
 
 
-def test_agrees_with_float64() -> None:
-    # What is returned channels first is transposed without the channels that there aren't.
-    returned = [direct((9, 9), 12, 21), direct((9, 11), 12, 3, 3, batch=2), PROGRAMS[6], PROGRAMS[9]]
-    check_together([*PROGRAMS, *(each.channels_first for each in returned)])
+@pytest.mark.parametrize("programs", batches([*PROGRAMS, *RETURNED], [*PROGRAMS[1::2], *RETURNED[1::2]]))
+def test_agrees_with_float64(programs: list[Program]) -> None:
+    check_together(programs)
 
 
-@pytest.mark.parametrize("cpu", ["x86-64", "haswell"])
+@pytest.mark.parametrize("cpu", ["haswell", *wide(["x86-64"])])
 def test_agrees_with_float64_on_lesser_targets(cpu: str) -> None:
     check_together([PROGRAMS[0], PROGRAMS[3], PROGRAMS[6]], flags=[f"--iree-llvmcpu-target-cpu={cpu}"])
 

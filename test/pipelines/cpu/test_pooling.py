@@ -12,8 +12,13 @@ from pooling_program import maxima, program, summing
 from wide import wide, wide_combinations
 
 POOLINGS = [(3, 2, 1), (3, 1, 1), (2, 2, 1), (5, 1, 2)]
-SAMPLE = [("?", 21, POOLINGS[0]), ("2", 5, POOLINGS[3]), ("2", 16, (2, 2, 0))]
-OTHERS = [("2", 16, POOLINGS[0]), ("?", 7, (3, 2, 0)), *product(["?"], [5], POOLINGS[1:3])]
+SAMPLE = [("?", 21, POOLINGS[0]), ("2", 5, POOLINGS[3])]
+OTHERS = [
+    ("2", 16, (2, 2, 0)),
+    ("2", 16, POOLINGS[0]),
+    ("?", 7, (3, 2, 0)),
+    *product(["?"], [5], POOLINGS[1:3]),
+]
 
 
 @pytest.mark.parametrize("case", [*SAMPLE, *wide(OTHERS)], ids=str)

@@ -14,6 +14,7 @@ from checked_programs import compile_rewritten
 from convolution_program import Program
 from iree.winograd.dialect.algebra.transforms import transforms
 from iree.winograd.pipelines.cpu.tiles.register_parts import register_parts
+from wide import wide_combinations
 
 FETCHED_WITH_EACH_LOAD = 2
 
@@ -22,8 +23,8 @@ FETCHED_WITH_EACH_LOAD = 2
     ("cpu", "size", "channels", "m", "is_channels_first"),
     [
         # In registers meanwhile: constants of transforms and the last block's sums, and indices of shuffles.
-        ("haswell", 56, 128, 4, False),
         ("emeraldrapids", 56, 64, 4, True),
+        *wide_combinations([("haswell", 56, 128, 4, False)]),
     ],
 )
 def test_loops_of_products_have_all_registers(

@@ -28,6 +28,7 @@ from iree.winograd.pipelines.selection.prediction import (
     predict_fastest,
     suiting_other_sizes,
 )
+from wide import wide
 
 TARGET = CpuTarget.of("znver5", "+avx512f")
 MACHINE = CpuBackend(TARGET).default_machine
@@ -235,7 +236,7 @@ def test_algorithms_that_are_not_predicted_would_not_be_faster(convolution, thre
     assert min(map(seconds, predicted)) <= min(map(seconds, allowed - predicted))
 
 
-@pytest.mark.parametrize("threads", [1, 2, 16, 200])
+@pytest.mark.parametrize("threads", [1, 16, *wide([2, 200])])
 @pytest.mark.parametrize("cpu", [("znver4", "+avx512f,+fma"), ("haswell", "+avx2,+fma"), ("", "")], ids=str)
 @pytest.mark.parametrize(
     "convolution",

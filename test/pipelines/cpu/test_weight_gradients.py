@@ -75,10 +75,10 @@ DYNAMIC = [
 ]
 OPEN = WeightGradientProgram((28, 28), (3, 3), (4, 4), (3, 3), 20, 24, padding=(1, 1), dynamic_size=True)
 OPEN_SIZES = [
-    OPEN,
     replace(OPEN, strides=(2, 2), p=(2, 2), groups=2, channels_last=False, dynamic_batch=True),
     *wide(
         [
+            OPEN,
             replace(OPEN, m=(6, 6), channels_last=False),
             replace(OPEN, static_width=True, dynamic_batch=True),
             replace(OPEN, dilations=(2, 2), padding=(2, 2), dynamic_batch=True),
@@ -97,13 +97,10 @@ SAMPLE = [
     CHANNELS[0],
     CHANNELS[2],
     VIEWS[1],
-    VIEWS[3],
     DIRECT[1],
-    OTHERS[0],
     OTHERS[1],
-    OTHERS[4],
-    *SLICES,
-    *DYNAMIC,
+    SLICES[2],
+    DYNAMIC[2],
 ]
 
 

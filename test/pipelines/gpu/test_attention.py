@@ -53,6 +53,7 @@ class Projections(nn.Module):
         return self.to_itself(x, x), self.to_text(x, text)
 
 
+@pytest.mark.wide
 def test_projections_of_the_same_rows_are_one_product(
     gpu_target: str, gpu_device: str, tmp_path: Path
 ) -> None:
@@ -98,10 +99,10 @@ class SeveralHeads(nn.Module):
     "schedules",
     [
         # Of 14 channels there are no quads.
-        {12: _READ_IN_PLACE, 14: _FOUR_PARTS},
+        {14: _FOUR_PARTS},
         *wide(
             [
-                {36: _READ_IN_PLACE, 32: _FOUR_PARTS, 30: _TWO_PARTS},
+                {12: _READ_IN_PLACE, 36: _READ_IN_PLACE, 32: _FOUR_PARTS, 30: _TWO_PARTS},
                 {90: _READ_IN_PLACE, 127: _FOUR_PARTS, 96: _IN_PLACE_IN_PARTS},
             ]
         ),

@@ -94,7 +94,7 @@ STRIDED_PAIRS = replace(
 )
 
 
-@pytest.mark.parametrize("program", [replace(SAME, schedule=BLOCKS[1]), STRIDED_PAIRS], ids=str)
+@pytest.mark.parametrize("program", [STRIDED_PAIRS, *wide([replace(SAME, schedule=BLOCKS[1])])], ids=str)
 def test_numbers_of_images_and_sizes_that_are_known_at_run_time(
     program: ScheduledProgram, gpu_target: str, gpu_device: str
 ) -> None:

@@ -18,6 +18,7 @@ from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from scheduled_program import HOPPER, ScheduledProgram
+from wide import wide
 
 SAME = ScheduledProgram(
     (9, 11),
@@ -52,7 +53,7 @@ def test_agrees_with_float64(gpu_target: str, gpu_device: str) -> None:
     check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize("program", [SAME, UNEVEN])
+@pytest.mark.parametrize("program", [UNEVEN, *wide([SAME])])
 def test_loads_where_the_image_has_pixels(program: ScheduledProgram, tmp_path: Path) -> None:
     """Through CUDA, where the kernel's text is run here: nothing beside the image is read."""
     schedule = DepthwiseStripSchedule(32, 3, channels=2, lanes=4)

@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pytest
 from agreement import expect_within
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
@@ -30,6 +31,7 @@ SHAPE = ConvolutionShape.decomposed(
 )
 
 
+@pytest.mark.wide
 def test_agrees_with_float64(tmp_path: Path) -> None:
     """Seven workgroups walk over two blocks of columns of 13 whole products, then of three in two parts.
 

@@ -128,8 +128,13 @@ def run(text: str, name: str, x: torch.Tensor, sizes: tuple[int, ...], grid: tup
 
 POOLINGS = [
     Pooling("max", (9, 12), 16, 2, "f16"),
-    Pooling("sum", (7, 6), 16, 1, "f16"),
-    *wide([Pooling("max", (7, 5), 8, 1, "bf16"), Pooling("sum", (8, 7), 24, 2, "bf16")]),
+    *wide(
+        [
+            Pooling("sum", (7, 6), 16, 1, "f16"),
+            Pooling("max", (7, 5), 8, 1, "bf16"),
+            Pooling("sum", (8, 7), 24, 2, "bf16"),
+        ]
+    ),
 ]
 
 

@@ -109,7 +109,7 @@ def test_moments_are_those_of_all_elements_of_a_group(name: str, gpu_target: str
     assert np.abs(np.asarray(variance).reshape(squares.shape) - squares).max() <= of_variance
 
 
-@pytest.mark.parametrize(("channels", "groups", "size"), [(20, 2, 164), *wide_combinations([(40, 5, 182)])])
+@pytest.mark.parametrize(("channels", "groups", "size"), wide_combinations([(20, 2, 164), (40, 5, 182)]))
 def test_normalized_groups_are_those_of_float64(
     channels: int, groups: int, size: int, gpu_target: str, gpu_device: str
 ) -> None:

@@ -57,6 +57,7 @@ def test_transforms_spill_no_registers_and_leave_some_for_a_second_warp(target: 
     assert max(registers["input"], registers["output"]) <= 256
 
 
+@pytest.mark.wide
 def test_transforms_of_cubes_spill_nothing_on_nvidias(tmp_path: Path) -> None:
     """An H200 took 93 us where four channels of such a tile were spilled, and 14 for its products."""
     CUBE.kernels("sm_90a", tmp_path)

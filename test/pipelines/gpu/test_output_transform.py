@@ -10,7 +10,7 @@ from checked_programs import check_together
 from convolution_program import Program
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from scheduled_program import ScheduledProgram
-from wide import wide
+from wide import wide, wide_combinations
 
 PARTS = GemmSchedule(32, 32, 16)
 
@@ -27,7 +27,7 @@ def test_agrees_with_float64(programs: list[Program], gpu_target: str, gpu_devic
     check_together(programs, target=gpu_target, devices=[gpu_device])
 
 
-@pytest.mark.parametrize(("m", "groups"), [(4, 1), (6, 2)])
+@pytest.mark.parametrize(("m", "groups"), [(4, 1), *wide_combinations([(6, 2)])])
 def test_the_image_is_loaded_ahead_of_stores(m: int, groups: int, tmp_path: Path) -> None:
     """No load of a tile, of up to 16 quads or 32 pairs, waits behind a store: no compiler moves it there."""
     program = _residual(m)

@@ -30,7 +30,7 @@ PROGRAMS = [
 ]
 
 
-SAMPLE = [PROGRAMS[0], PROGRAMS[5], PROGRAMS[-1]]
+SAMPLE = [PROGRAMS[0], PROGRAMS[5]]
 KNOWN_LATER = [replace(program, constant_filter=False) for program in (PROGRAMS[0], PROGRAMS[5])]
 
 

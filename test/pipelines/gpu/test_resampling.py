@@ -129,13 +129,13 @@ def expected_names(cases: list[Case], last: Case) -> list[str]:
 @pytest.mark.parametrize(
     ("many_threads", "names"),
     [
-        # Two taps of quads and of pairs, taps without weights and cubic ones, and a single one.
-        (1, ("twice", "odd channels", "cubic")),
-        (1 << 17, ("smaller", "classes", "replicated")),
+        # Two taps of pairs and cubic ones, taps without weights and a single one.
+        (1, ("odd channels", "cubic")),
+        (1 << 17, ("smaller", "classes")),
         *wide_combinations(
             [
-                (1, ("corners", "smaller", "classes", "replicated", "reflected")),
-                (1 << 17, ("twice", "corners", "odd channels", "cubic", "reflected")),
+                (1, ("twice", "corners", "smaller", "classes", "replicated", "reflected")),
+                (1 << 17, ("twice", "corners", "odd channels", "cubic", "replicated", "reflected")),
             ]
         ),
     ],
@@ -221,7 +221,7 @@ class Enlarged(nn.Module):
 
 @pytest.mark.parametrize(
     ("channels", "together", "rows"),
-    [(8, OCTET, 10), (6, PAIR, 10), *wide_combinations([(12, QUAD, 8), (8, OCTET, 8)])],
+    [(6, PAIR, 10), *wide_combinations([(8, OCTET, 10), (12, QUAD, 8), (8, OCTET, 8)])],
 )
 def test_images_of_half_precision_are_read_and_written_so(
     channels: int, together: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

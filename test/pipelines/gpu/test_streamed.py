@@ -80,11 +80,11 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         GROUPED,
         replace(PLAIN, channels=48, schedule=replace(SCHEDULE, channel_blocks=2, summed_block=32)),
         replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16),
-        replace(PLAIN, outputs=32, schedule=TOGETHER),
-        replace(PLAIN, channels=18, outputs=26),
         replace(PLAIN, size=(4, 4), channels=18, outputs=26, schedule=TOGETHER),
         *wide(
             [
+                replace(PLAIN, outputs=32, schedule=TOGETHER),
+                replace(PLAIN, channels=18, outputs=26),
                 replace(PLAIN, channels=80, outputs=96, schedule=WIDE),
                 replace(PLAIN, channels=20, schedule=replace(SCHEDULE, block_rows=32, block_columns=16)),
                 replace(PLAIN, channels=80, schedule=replace(SCHEDULE, summed_block=32)),
@@ -194,17 +194,15 @@ def test_nothing_waits_for_other_warps_but_for_filters(tmp_path: Path) -> None:
 @pytest.mark.skipif(installed_assembler() is None, reason="there is no assembler of NVIDIA's")
 @pytest.mark.parametrize(
     "text",
-    [
-        f"32x56x56x144->24 {POINTWISE} 1 f32",
-        *wide(
-            [
-                f"32x56x56x96->384 {POINTWISE} 1 f32",
-                f"32x56x56x384->96 {POINTWISE} 1 f32",
-                f"32x112x112x16->96 {POINTWISE} 1 f32",
-                f"32x28x28x116->116 {POINTWISE} 1 f32",
-            ]
-        ),
-    ],
+    wide(
+        [
+            f"32x56x56x144->24 {POINTWISE} 1 f32",
+            f"32x56x56x96->384 {POINTWISE} 1 f32",
+            f"32x56x56x384->96 {POINTWISE} 1 f32",
+            f"32x112x112x16->96 {POINTWISE} 1 f32",
+            f"32x28x28x116->116 {POINTWISE} 1 f32",
+        ]
+    ),
 )
 def test_no_schedule_is_offered_that_spills(text: str, tmp_path: Path) -> None:
     shape, machine = _shape(text), default_gpu_machine("sm_90a")

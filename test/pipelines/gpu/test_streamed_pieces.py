@@ -16,6 +16,7 @@ from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
+from wide import wide_combinations
 
 WARPS = StreamedSchedule(16, 64, warps=2, walking_workgroups=2, products=1, multiplied_type="f16")
 WARPGROUP = StreamedSchedule(
@@ -24,7 +25,8 @@ WARPGROUP = StreamedSchedule(
 
 
 @pytest.mark.parametrize(
-    ("channels", "outputs", "schedule"), [(24, 58, WARPGROUP), (58, 40, WARPGROUP), (40, 58, WARPS)]
+    ("channels", "outputs", "schedule"),
+    [(58, 40, WARPGROUP), (40, 58, WARPS), *wide_combinations([(24, 58, WARPGROUP)])],
 )
 def test_products_agree_with_float64(
     channels: int, outputs: int, schedule: StreamedSchedule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

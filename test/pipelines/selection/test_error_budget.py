@@ -239,9 +239,9 @@ func.func @main(%image: {image}) -> {rounded} {{
 
 TYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
 PREDICTED = [
-    *(Layer(22, 64, 3, tile) for tile in (1, 6)),
-    *wide([Layer(22, 64, 3, 4)]),
-    Layer(41, 64, 3, 4, stride=2),
+    Layer(22, 64, 3, 6),
+    *wide(Layer(22, 64, 3, tile) for tile in (1, 4)),
+    *wide([Layer(41, 64, 3, 4, stride=2)]),
     Layer(22, 64, 3, 6, operands="bf16", result="bf16"),
     *wide([Layer(22, 64, 3, 2), Layer(22, 512, 3, 4), Layer(24, 64, 5, 4)]),
     *wide([Layer(22, 64, 3, 4, operands="f16")]),

@@ -14,6 +14,7 @@ import pytest
 from iree.winograd.loading.device import BUFFER_ALIGNMENT, BorrowedArrays, open_device
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import HOST_DEVICES, PROGRAM, aligned, compile_program, random_array
+from wide import wide
 
 
 def test_results_are_memory_of_their_own(program: LoadedProgram) -> None:
@@ -91,7 +92,7 @@ assert mebibytes() - before < 3 * 16, mebibytes() - before
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize("device", ["local-sync", "local-task", "vulkan"])
+@pytest.mark.parametrize("device", ["local-sync", "vulkan", *wide(["local-task"])])
 def test_results_may_live_until_the_interpreter_ends(tmp_path: Path, device: str) -> None:
     backend = "vulkan" if device == "vulkan" else "local"
     flags = [f"--iree-hal-target-device={backend}", "--iree-hal-local-target-device-backends=llvm-cpu"]

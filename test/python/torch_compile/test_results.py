@@ -13,7 +13,7 @@ from iree.winograd.torch_compile.compiled_part import PartCompiler
 from iree.winograd.torch_compile.fallback_warning import FallbackWarning
 from iree.winograd.torch_compile.part_program import PartProgram
 from small_networks import THREADS, UNIT_ROUNDOFF, BesselNetwork, ImageNetwork, Network, check, compiled
-from wide import wide_combinations
+from wide import wide, wide_combinations
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_weights_made_in_inference_mode_are_read_in_each_call(images: torch.Tens
         check(model, call, images)
 
 
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("named", [True, *wide([False])])
 def test_weights_made_in_inference_mode_may_be_said_to_stay(named: bool, images: torch.Tensor) -> None:
     """They are in the program. What takes their place is seen, and writes to other weights."""
     with torch.inference_mode():

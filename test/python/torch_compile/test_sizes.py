@@ -20,7 +20,7 @@ from iree.winograd.torch_compile.graph_compiler import GraphCompiler
 from iree.winograd.torch_compile.symbolic_sizes import bind_sizes
 from iree.winograd.torch_compile.whole_graph import WholeGraph
 from small_networks import THREADS, UNIT_ROUNDOFF, Network, check, compiled
-from wide import sampled, wide, wide_combinations
+from wide import wide, wide_combinations
 
 from benchmarks.networks.open_sizes import OPEN_NETWORKS
 
@@ -92,7 +92,7 @@ RESIZING = (
 )
 
 
-@pytest.mark.parametrize("options", sampled(RESIZING, RESIZING[:1]), ids=str)
+@pytest.mark.parametrize("options", wide(RESIZING), ids=str)
 def test_sizes_of_a_network_that_resizes_share_a_program(
     options: dict[str, Any], compilations: list[Any]
 ) -> None:
@@ -104,6 +104,7 @@ def test_sizes_of_a_network_that_resizes_share_a_program(
     assert len(compilations) <= 2
 
 
+@pytest.mark.wide
 def test_sizes_that_torch_traces_apart_share_a_program(compilations: list[Any]) -> None:
     """Torch takes another convolution from 20480 elements of an image on, and has guards for either."""
     model = Network()
