@@ -25,7 +25,7 @@ MAKEFLAGS += --jobs=2
 unexport PYTHONDONTWRITEBYTECODE
 
 BUDGET ?= 10min
-# A text, by which `test-all` leaves out five sixths of the parameters of each sweep, and of a file's other wide tests.
+# A text, by which `test-all` leaves out five sixths of the parameters of each sweep, and of a file's smaller ones.
 PART ?=
 # The ends of the range in pyproject.toml.
 TORCH_VERSIONS ?= 2.11.0 2.14.1

@@ -64,8 +64,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part-of-sweeps",
         metavar="COMMIT",
-        help="leave out five sixths of each test's wide parameters, and of a file's tests that have one, by "
-        "this text: as commits follow each other, all get their turn",
+        help="leave out five sixths of each test's wide parameters, and of all those of a file's tests with "
+        "fewer than six, by this text: as commits follow each other, all get their turn",
     )
 
 

@@ -26,11 +26,13 @@ OTHERS = [
     Item("test_b.py::test_that_takes_long", True),
     *(Item(f"test_a.py::test_quick[{number}]", False) for number in range(4)),
 ]
-SINGLE = [
+SMALL = [
     Item("test_a.py::test_that_takes_long", True),
-    Item("test_a.py::test_types[f32]", True),
+    Item("test_a.py::test_types[f16]", True),
+    Item("test_a.py::test_types[bf16]", True),
     Item("test_a.py::test_that_takes_longer", True),
     Item("test_a.py::test_layouts[last]", True),
+    *(Item(f"test_a.py::test_tiles[{tile}]", True) for tile in range(PARTS - 1)),
 ]
 
 
@@ -41,13 +43,13 @@ def test_a_part_of_a_sweep_runs() -> None:
     assert other_parts_of_sweeps([*reversed(SWEEP), *OTHERS], "0a1b") == left_out
 
 
-def test_tests_of_a_file_without_other_parameters_are_a_sweep() -> None:
-    left_out = other_parts_of_sweeps([*OTHERS, *SINGLE, *SWEEP], "0a1b")
-    assert len(left_out & set(SINGLE)) == len(SINGLE) - ceil(len(SINGLE) / PARTS)
+def test_tests_of_a_file_with_few_parameters_are_a_sweep() -> None:
+    left_out = other_parts_of_sweeps([*OTHERS, *SMALL, *SWEEP], "0a1b")
+    assert len(left_out & set(SMALL)) == len(SMALL) - ceil(len(SMALL) / PARTS)
     assert other_parts_of_sweeps(SWEEP, "0a1b") <= left_out
 
 
-@pytest.mark.parametrize("sweep", [SWEEP, SINGLE])
+@pytest.mark.parametrize("sweep", [SWEEP, SMALL])
 def test_all_parameters_get_their_turn(sweep: list[Item]) -> None:
     left_out = [other_parts_of_sweeps(sweep, f"{commit:x}") for commit in range(20)]
     assert set().union(*left_out) == set(sweep) and not set.intersection(*left_out)

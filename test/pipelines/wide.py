@@ -68,8 +68,8 @@ def _parts(values: Sequence[Any], size: int) -> list[Sequence[Any]]:
 def other_parts_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pytest.Item]:
     """All wide parameters of each test but one in `PARTS`, rounded up.
 
-    So, too, of the tests of a file that have one such parameter, or are wide as they are: of one none is left
-    out.
+    So, too, of all parameters together of a file's tests that have fewer than `PARTS`, those that are wide as
+    they are among them: of one none is left out.
     """
     tests = defaultdict(list)
     for item in items:
@@ -77,7 +77,7 @@ def other_parts_of_sweeps(items: Sequence[pytest.Item], commit: str) -> set[pyte
             tests[item.nodeid.partition("[")[0]].append(item)
     sweeps = defaultdict(list)
     for name, parameters in tests.items():
-        sweeps[name if len(parameters) > 1 else name.partition("::")[0]] += parameters
+        sweeps[name if len(parameters) >= PARTS else name.partition("::")[0]] += parameters
     for sweep in sweeps.values():
         # Neighbours often share a parameter: neither every other one nor those of one end.
         sweep.sort(key=lambda item: sha256(f"{commit} {item.nodeid}".encode()).digest())
