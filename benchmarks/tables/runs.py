@@ -372,10 +372,10 @@ RUNS: Mapping[str, Run] = {
         "--burst 0.03 --network ...` at `a59243d0",
     ),
     "open-sizes-emerald-rapids-2-threads.json": Run(
-        "2026-11-30",
-        "Emerald Rapids server, two of 32 virtual processors for this alone, torch 2.11",
+        "2026-12-01",
+        "Emerald Rapids, two virtual processors beside other work",
         "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 "
-        "--burst 0.03 --network ...` at `5ae3a381",
+        "--burst 0.03 --network ...` by `chrt -f 1` at `fa9af9bc",
     ),
     "open-sizes-server-8-threads.json": Run(
         "2026-11-30",
@@ -409,9 +409,10 @@ RUNS: Mapping[str, Run] = {
         "--burst 0.04 --network ...` by `chrt -f 1` at `bb75e828",
     ),
     "open-sizes.json": Run(
-        "2026-11-29",
+        "2026-12-01",
         "Emerald Rapids, one virtual processor beside other work",
-        "open_sizes --programs build/open-sizes --burst 0.05 --output benchmarks/results/open-sizes.json",
+        "open_sizes --programs build/open-sizes --tools torch onnxruntime openvino --rounds 7 --burst 0.03 "
+        "--network ...` at `fa9af9bc",
     ),
     "other-threads-server.json": Run(
         "2026-11-23", SERVER, "other_threads --compiled 16 8 4 --threads 16 8 4 1"
