@@ -38,7 +38,14 @@ FOLDERS = {
         ("choice", "tensor_dispatches"),
         ("",),
     ),
-    "pipelines.gpu": (("device",), ("schedules",), ("packing",), ("kernels", "choice"), ("",)),
+    "pipelines.gpu": (
+        ("device",),
+        ("schedules",),
+        ("packing",),
+        ("kernels", "choice"),
+        ("lowerings",),
+        ("",),
+    ),
     "": (
         ("atomic_file", "diagnostic"),
         ("errors",),
