@@ -307,6 +307,7 @@ def test_what_is_enlarged_is_written_beside_what_a_layer_read_before() -> None:
     assert copies_of(imported, "flow.dispatch @winograd_all") == copies_of(imported) == 0
 
 
+@pytest.mark.wide
 def test_vectors_of_one_product_are_added_where_they_are(
     gpu_target: str, gpu_device: str, tmp_path: Path
 ) -> None:
@@ -362,6 +363,7 @@ def test_divided_channels_are_read_and_added_where_they_are(
     expect_right(SplitBottlenecks(half).eval(), [torch.randn(2, 4, 9, 11)], gpu_target, gpu_device)
 
 
+@pytest.mark.wide
 def test_pixels_in_a_row_are_copied_by_kernels(
     gpu_target: str, gpu_device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -136,10 +136,9 @@ class RoundedOnce(nn.Linear):
 
 @pytest.mark.parametrize(
     ("target", "type_"),
-    [
-        ("cuda:sm_90a", torch.float16),
-        *wide_combinations([("cuda:sm_90a", torch.bfloat16), ("cuda:sm_80", torch.float16)]),
-    ],
+    wide_combinations(
+        [("cuda:sm_90a", torch.float16), ("cuda:sm_90a", torch.bfloat16), ("cuda:sm_80", torch.float16)]
+    ),
 )
 def test_half_numbers_are_multiplied_once(target: str, type_: torch.dtype, tmp_path: Path) -> None:
     """Of numbers that are split for as many bits there would be three products, and twice as many loads.

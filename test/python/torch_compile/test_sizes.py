@@ -196,6 +196,7 @@ def test_a_size_that_no_arithmetic_computes_is_an_error_of_the_import() -> None:
         bind_sizes(graph, [size])
 
 
+@pytest.mark.wide
 def test_sizes_that_come_often_get_programs_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
