@@ -50,6 +50,7 @@ from .for_target.insert_phases import InsertPhases
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.merge_projections import MergeProjections
 from .for_target.move_resizing import MoveResizing
+from .for_target.split_products import SplitProducts
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.store_half_gradient import StoreHalfGradient
@@ -159,6 +160,7 @@ def compile_pipeline(
         MoveResizing(**shared_values(options, MoveResizing)),
         MergeProjections(**shared_values(of_all_layers, MergeProjections)),
         LowerAttention(**shared_values(options, LowerAttention)),
+        SplitProducts(**shared_values(options, SplitProducts)),
         LowerBatchMatmul(**shared_values(options, LowerBatchMatmul)),
         DropUnitBatch(),
         LoopOverImages(**shared_values(of_all_layers, LoopOverImages)),

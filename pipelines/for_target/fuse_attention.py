@@ -19,12 +19,12 @@ from iree.winograd.passes.match.attention import (
     match_fused,
 )
 from iree.winograd.passes.match.attention_chain import AttentionChain, ScoreMask, attention_chains
-from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.no_match import NoMatch, Reason
 from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 
 from ..backends.backend import Backend
 from ..backends.module_backend import supported_backend
-from ..problems.tensor_operations import BatchedAttention
+from ..problems.tensor_operations import BatchedAttention, RowSoftmax
 
 PASS_NAME = "winograd-fuse-attention"
 
@@ -46,8 +46,9 @@ class FuseAttention:
 
     What is added to scores, a bias or a mask, or puts minus infinity in their place, is the operation's last
     operand, of which batches or heads may share a part. A softmax of scores that something else reads stays.
-    So does attention that one kernel doesn't compute, where there is a mask, and on GPUs all such: products
-    of many channels become layers there. Scores and weights that a program of half precision rounds stay f32.
+    So does attention that one kernel doesn't compute, where there is a mask, where no kernel has the softmax
+    by itself, as of the few rows of attention between channels, and on GPUs all such: products of many
+    channels become layers there. Scores and weights that a program of half precision rounds stay f32.
 
         %m = linalg.generic ins(%s, %bias : tensor<3x197x197xf32>, tensor<197x197xf32>) { arith.addf }
         %p = softmax of %m
@@ -91,7 +92,7 @@ def _fuse(chain: AttentionChain, backend: Backend) -> None:
         body = attention.regions[0].blocks.append(ir.F32Type.get())
         with ir.InsertionPoint(body):
             ir.Operation.create("iree_linalg_ext.yield", [], [body.arguments[0]])
-    needs_kernel = bool(masks) or not backend.iree_code.attends_slowly
+    needs_kernel = bool(masks) or not backend.iree_code.attends_slowly or _softmax_misfit(chain, backend)
     misfit = _misfit(attention, backend) if needs_kernel else None
     if misfit is not None:
         if masks:
@@ -131,6 +132,12 @@ def _inverted(truth: ir.Value) -> ir.Value:
     return build_elementwise(
         [read], tensor.empty(type_.shape, type_.element_type), lambda elements: arith.xori(elements[0], true)
     )
+
+
+def _softmax_misfit(chain: AttentionChain, backend: Backend) -> Reason | None:
+    """Why no kernel computes the softmax between products that kernels compute by themselves."""
+    weights = chain.product.operands[0]
+    return backend.misfit(RowSoftmax(weights, weights.type.shape[-1], chain.safe))
 
 
 def _misfit(operation: ir.Operation, backend: Backend) -> NoMatch | None:

@@ -57,6 +57,35 @@ def test_error_grows_with_the_root_of_the_length(
     assert np.all(error <= roundings * UNIT_ROUNDOFF * expected)
 
 
+class Gram(torch.nn.Module):
+    """The products of channels of an image, which a convolution has copied, over all pixels of heads."""
+
+    def __init__(self, channels: int, heads: int) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(channels, channels, 1, bias=False)
+        self.convolution.weight.data = torch.eye(channels)[:, :, None, None]
+        self.heads = heads
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        rows = self.convolution(image).reshape(image.shape[0], self.heads, -1, image[0, 0].numel())
+        return rows @ rows.transpose(-1, -2)
+
+
+@pytest.mark.parametrize(("batch", "heads"), [(1, 1), *wide_combinations([(2, 1), (1, 2), (2, 4)])])
+def test_products_over_all_pixels_are_sums_of_those_of_blocks(batch: int, heads: int) -> None:
+    """As above, of 65536 pixels in 64 blocks of 1024."""
+    model = Gram(16, heads).eval()
+    image = torch.full((batch, 16, 256, 256), float(np.sqrt(1 + 2.0**-11)))
+    program = iree.winograd.load(
+        iree.winograd.compile(iree.winograd.import_torch(model, image), threads=2, strict=True),
+        threads=2,
+    )
+    with torch.no_grad():
+        expected = model.double()(image.double()).numpy()
+    error = np.abs(np.asarray(program(image.numpy())) - expected)
+    assert np.all(error <= (1024 + 64 + 1) * UNIT_ROUNDOFF * expected)
+
+
 @pytest.mark.parametrize(
     "norm",
     [
