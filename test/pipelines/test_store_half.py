@@ -224,6 +224,7 @@ class _Pooled(torch.nn.Module):
 
 @pytest.mark.this_machine
 @pytest.mark.avx512
+@pytest.mark.wide
 def test_what_is_pooled_between_convolutions_is_in_half_precision(stored, monkeypatch):
     torch.manual_seed(0)
     expect_one_more(

@@ -20,7 +20,7 @@ from iree.winograd.importers.imported_model import ImportedModel
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from iree.winograd.targets import target_flags
 from torch import nn
-from wide import sampled, wide, wide_combinations
+from wide import wide, wide_combinations
 
 from benchmarks.reduction_networks import IMAGE, IMAGE_CHANNELS, NETWORKS, Between, group_norms
 
@@ -89,10 +89,7 @@ def distributions(model: ImportedModel, target: str) -> list[Distribution]:
     return found
 
 
-QUICK = ("attention",)
-
-
-@pytest.mark.parametrize("network", sampled(dict.fromkeys((*QUICK, *list(NETWORKS)[::6])), QUICK))
+@pytest.mark.parametrize("network", wide(dict.fromkeys(("attention", *list(NETWORKS)[::6]))))
 def test_no_reduction_is_shared_by_more_subgroups_than_lanes_add(network: str) -> None:
     """For a target of either maker, a few also for others, with subgroups of the same sizes."""
     model = imported(NETWORKS[network]())
