@@ -50,6 +50,16 @@ def match_pixel_sum(reduction: ir.Operation, *, rounds: bool = False) -> PixelSu
     return found if mean is not None and mean.half is not None else _pixel_sum(reduction, _is_scale)
 
 
+def is_pixel_sum_or_begins_one(reduction: ir.Operation) -> bool:
+    """Whether pixels are summed by `reduction`, or by it and the one that follows (`match_pixel_sum`)."""
+    if match_pixel_sum(reduction, rounds=True) is not None:
+        return True
+    scale = only_user(reduction.results[0])
+    following = None if scale is None or not scale.results else only_user(scale.results[0])
+    found = None if following is None else match_pixel_sum(following, rounds=True)
+    return found is not None and reduction in found.reductions
+
+
 def _pixel_sum(reduction: ir.Operation, is_scale: Callable[[Elementwise], bool]) -> PixelSum | None:
     reduced = match_reduced(reduction)
     if reduced is None:
@@ -124,6 +134,13 @@ def rounded_half(scale: ir.Operation) -> ir.Type | None:
     *_, end = (view.operation for view in scale.regions[0].blocks[0].operations)
     (yielded,) = end.operands
     return half_type(yielded) or rounded_type(yielded)
+
+
+def unrounded(scaled: ir.Value) -> ir.Value:
+    """What a scale computes before it rounds that, if it does."""
+    while (operation := defining_operation(scaled)) is not None and operation.name in ROUNDING:
+        (scaled,) = operation.operands
+    return scaled
 
 
 def _scaling(body: ir.Block) -> ir.Operation:

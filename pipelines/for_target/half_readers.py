@@ -21,7 +21,7 @@ from iree.winograd.passes.match.navigation import (
 )
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.normalized_groups import groups_of, is_statistic
-from iree.winograd.passes.match.pixel_sum import match_pixel_sum
+from iree.winograd.passes.match.pixel_sum import is_pixel_sum_or_begins_one
 from iree.winograd.passes.rewrite.half_image import (
     largest_of,
     moved,
@@ -56,7 +56,7 @@ def reads_half(user: ir.Operation, value: ir.Value, space: SearchSpace, half: ir
     """
     if is_statistic(user, value):
         converts = space.iree_code.converts_half or any(map(space.finds_moments, groups_of(value)))
-        return converts or (space.copies_half and match_pixel_sum(user) is not None)
+        return converts or (space.copies_half and is_pixel_sum_or_begins_one(user))
     if space.copies_half and is_repetition(user, value):
         return is_read_in_half(user.results[0], space, half)
     if user.name == _ELEMENTWISE and value in list(user.operands):

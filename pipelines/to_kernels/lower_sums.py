@@ -27,7 +27,12 @@ from iree.winograd.passes.match.normalization_factors import (
     NormalizationFactors,
     match_normalization_factors,
 )
-from iree.winograd.passes.match.pixel_sum import PixelMean, match_pixel_mean, match_pixel_sum
+from iree.winograd.passes.match.pixel_sum import (
+    PixelMean,
+    match_pixel_mean,
+    match_pixel_sum,
+    unrounded,
+)
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
@@ -85,8 +90,8 @@ class LowerSums:
 
     Sums over pixels of channels-last images whose sizes are known only at run time, or over those of a row,
     are a kernel's, also on CPUs, where IREE adds one element after the other: the sums of rows, and their
-    sums. Means of means are one mean, through CUDA also where they are rounded to half precision between. On
-    CPUs so are those of known sizes that a convolution writes.
+    sums. Means of means are one mean, through CUDA and on CPUs also where they are rounded to half precision
+    between. On CPUs so are those of known sizes that a convolution writes.
 
         %s = linalg.generic {iterator_types = [parallel, parallel, reduction, parallel]}
                ins(%x : tensor<1x?x?x64xf32>) outs(%zeros : tensor<1x64x1x?xf32>) { arith.addf }
@@ -215,7 +220,9 @@ def _lower_pixel_sum(backend: Backend, lowering: Lowering, reduction: ir.Operati
     def scaled(elements: list[ir.Value]) -> ir.Value:
         total = elements[0]
         for scale in found.scales:
-            (total,) = inline_block(scale.regions[0].blocks[0], [total, total])
+            (scaled_total,) = inline_block(scale.regions[0].blocks[0], [total, total])
+            # The mean is rounded at its end: of sums, not of means, half precision of 5 digits has no room.
+            total = unrounded(scaled_total)
         return total
 
     with reduction.location, ir.InsertionPoint(reduction):
@@ -235,8 +242,9 @@ def _adds_faster(backend: Backend, image: ir.Value) -> bool:
 
 
 def _rounds_means(backend: Backend) -> bool:
-    """Whether kernels round means to half precision: those that divide, where IREE converts it, too."""
-    return backend.iree_code.converts_half and not backend.iree_code.vectorizes_loops
+    """Whether means are summed that are rounded to half precision: by kernels that divide where IREE converts
+    it, too, and on CPUs, whose sums are divided by what reads them."""
+    return backend.iree_code.converts_half or backend.iree_code.vectorizes_loops
 
 
 def _pixel_sums(backend: Backend, lowering: Lowering, of_all: RowSums) -> ir.Value:

@@ -415,3 +415,69 @@ func.func @rounded_of_any_size(%m: tensor<1x?x64xf32>, %h: index, %w: index, %li
   } -> tensor<1x64x1x1xf16>
   return %o : tensor<1x64x1x1xf16>
 }
+
+// -----
+
+util.global private @device = #hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {target_triple = "x86_64-unknown-unknown-eabi-elf", cpu_features = "+avx2,+fma"}>]> : !hal.device
+
+#direct = {dilation = array<i64: 1, 1>, kernel_size = array<i64: 1, 1>, output_tile = array<i64: 1, 1>, part_size = array<i64: 1, 1>, spacing = array<i64: 1, 1>, step = array<i64: 1, 1>, views = [array<i64: 0, 0>]}
+#first = affine_map<(n, c, h, w) -> (n, h, w, c)>
+#whole = affine_map<(n, c, h, w) -> (n, c, h, w)>
+#column = affine_map<(n, c, h, w) -> (n, c, 0, w)>
+#row = affine_map<(n, c, h, w) -> (n, c, h, 0)>
+
+// On CPUs what reads the sums divides them, without rounding between.
+// CHECK-LABEL: func.func @rounded_on_cpus
+// CHECK: flow.dispatch @winograd_row_sums_anyxanyx64
+// CHECK: %[[SUMS:.*]] = flow.dispatch @winograd_row_sums_anyx64
+// CHECK: linalg.generic {{.*}} ins(%[[SUMS]]
+// CHECK: arith.divf
+// CHECK-NOT: arith.divf
+// CHECK: linalg.yield %{{.*}} : f32
+func.func @rounded_on_cpus(%m: tensor<1x?x64xf32>, %h: index, %w: index, %like: tensor<1x?x?x64xf16>) -> tensor<1x64x1x1xf16> {
+  %zero = arith.constant 0.0 : f32
+  %y = "winograd.output_transform"(%m, %like) ({
+  ^bb0(%a: f32, %b: f16):
+    %n = arith.truncf %a : f32 to f16
+    vector.yield %n : f16
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [affine_map<(n, h, w, k) -> (n, h, w, k)>], operandSegmentSizes = array<i32: 1, 1, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x?x64xf32>, tensor<1x?x?x64xf16>) -> tensor<1x?x?x64xf16>
+  %e = tensor.empty(%h, %w) : tensor<1x?x?x64xf32>
+  %x = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x?x?x64xf16>) outs(%e : tensor<1x?x?x64xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %s = arith.extf %in : f16 to f32
+    linalg.yield %s : f32
+  } -> tensor<1x?x?x64xf32>
+  %ec = tensor.empty(%w) : tensor<1x64x1x?xf32>
+  %zc = linalg.fill ins(%zero : f32) outs(%ec : tensor<1x64x1x?xf32>) -> tensor<1x64x1x?xf32>
+  %c = linalg.generic {indexing_maps = [#first, #column], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%x : tensor<1x?x?x64xf32>) outs(%zc : tensor<1x64x1x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x1x?xf32>
+  %rows = arith.index_cast %h : index to i64
+  %d = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%c : tensor<1x64x1x?xf32>) outs(%ec : tensor<1x64x1x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %k = arith.sitofp %rows : i64 to f32
+    %q = arith.divf %in, %k : f32
+    %n = arith.truncf %q : f32 to f16
+    %v = arith.extf %n : f16 to f32
+    linalg.yield %v : f32
+  } -> tensor<1x64x1x?xf32>
+  %er = tensor.empty() : tensor<1x64x1x1xf32>
+  %zr = linalg.fill ins(%zero : f32) outs(%er : tensor<1x64x1x1xf32>) -> tensor<1x64x1x1xf32>
+  %r = linalg.generic {indexing_maps = [#whole, #row], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%d : tensor<1x64x1x?xf32>) outs(%zr : tensor<1x64x1x1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %s = arith.addf %in, %out : f32
+    linalg.yield %s : f32
+  } -> tensor<1x64x1x1xf32>
+  %columns = arith.index_cast %w : index to i64
+  %eh = tensor.empty() : tensor<1x64x1x1xf16>
+  %o = linalg.generic {indexing_maps = [#whole, #whole], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%r : tensor<1x64x1x1xf32>) outs(%eh : tensor<1x64x1x1xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %k = arith.sitofp %columns : i64 to f32
+    %q = arith.divf %in, %k : f32
+    %n = arith.truncf %q : f32 to f16
+    linalg.yield %n : f16
+  } -> tensor<1x64x1x1xf16>
+  return %o : tensor<1x64x1x1xf16>
+}
