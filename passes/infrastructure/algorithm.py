@@ -20,11 +20,13 @@ ATTRIBUTE_NAME = "winograd.algorithm"
 SCHEDULE_ATTRIBUTE_NAME = "winograd.schedule"
 """How the target's kernels work through the algorithm; a convolution hands it to the product it becomes."""
 SCHEDULE_RANGES_ATTRIBUTE_NAME = "winograd.schedule_ranges"
-"""Those for images of other sizes beside it, where these are known only at run time."""
+"""Those for images of other sizes beside it, where these are known only at run time: each with its algorithm,
+if that is another one."""
 KEEPS_FILTER_ATTRIBUTE_NAME = "winograd.keeps_filter"
 """On what has a schedule that rounds filters, by which its own isn't: scaled, it would be."""
 TAKES_FILTER_ATTRIBUTE_NAME = "winograd.takes_filter"
-"""On what has a schedule whose kernel transforms filters in each call: they stay as they are until then."""
+"""On what has a schedule whose kernel transforms filters in each call, or kernels of several algorithms: they
+stay as they are until then."""
 
 _HANDED_OVER = (
     SCHEDULE_ATTRIBUTE_NAME,
@@ -97,7 +99,12 @@ def _decompose(
 
 def set_algorithm(operation: ir.Operation, algorithm: Algorithm) -> None:
     """Annotate a convolution."""
-    operation.attributes[ATTRIBUTE_NAME] = ir.DictAttr.get(
+    operation.attributes[ATTRIBUTE_NAME] = algorithm_attribute(algorithm)
+
+
+def algorithm_attribute(algorithm: Algorithm) -> ir.DictAttr:
+    """What says so of an operation."""
+    return ir.DictAttr.get(
         {
             "output_tile": sizes_attribute(algorithm.output_tile),
             "part_size": sizes_attribute(algorithm.part_size),
@@ -109,7 +116,11 @@ def algorithm_of(operation: ir.Operation) -> Algorithm | None:
     """The annotation of a convolution. Raises ValueError when it is malformed."""
     if ATTRIBUTE_NAME not in operation.attributes:
         return None
-    attribute = operation.attributes[ATTRIBUTE_NAME]
+    return algorithm_from_attribute(operation.attributes[ATTRIBUTE_NAME])
+
+
+def algorithm_from_attribute(attribute: ir.Attribute) -> Algorithm:
+    """What an attribute says. Raises ValueError when it is malformed."""
     if not isinstance(attribute, ir.DictAttr) or {entry.name for entry in attribute} != {
         "output_tile",
         "part_size",

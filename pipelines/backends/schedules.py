@@ -11,14 +11,16 @@ from iree.winograd.passes.infrastructure.algorithm import (
     SCHEDULE_ATTRIBUTE_NAME,
     SCHEDULE_RANGES_ATTRIBUTE_NAME,
     TAKES_FILTER_ATTRIBUTE_NAME,
+    algorithm_attribute,
+    algorithm_from_attribute,
 )
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 
 from .module_backend import backends
 
-_SCHEDULE, _TIMES, _BELOW = "schedule", "times", "below_tiles"
-"""The entries of a range, of which the last has no end."""
+_SCHEDULE, _TIMES, _BELOW, _ALGORITHM = "schedule", "times", "below_tiles", "algorithm"
+"""The entries of a range, of which the last has no end, and few another algorithm than the convolution."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,7 @@ def set_schedule(operation: ir.Operation, schedule: Schedule) -> None:
 
 def set_schedule_ranges(operation: ir.Operation, ranges: Sequence[ScheduleRange]) -> None:
     """Annotate a convolution of images of unknown sizes that has several schedules."""
+    note_filters_of_ranges(operation, ranges)
     operation.attributes[SCHEDULE_RANGES_ATTRIBUTE_NAME] = ir.ArrayAttr.get(
         [
             ir.DictAttr.get(
@@ -79,6 +82,7 @@ def set_schedule_ranges(operation: ir.Operation, ranges: Sequence[ScheduleRange]
                     _SCHEDULE: ir.DictAttr.get(_entries(each.schedule)),
                     _TIMES: ir.FloatAttr.get_f64(each.times),
                     **({} if each.below is None else {_BELOW: _number(each.below)}),
+                    **({} if each.algorithm is None else {_ALGORITHM: algorithm_attribute(each.algorithm)}),
                 }
             )
             for each in ranges
@@ -89,6 +93,12 @@ def set_schedule_ranges(operation: ir.Operation, ranges: Sequence[ScheduleRange]
 def note_filters(operation: ir.Operation, schedule: Schedule) -> None:
     """Have the filters of what has `schedule` stay as they are, if its kernel transforms them."""
     if schedule.transforms_filters:
+        operation.attributes[TAKES_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
+
+
+def note_filters_of_ranges(operation: ir.Operation, ranges: Sequence[ScheduleRange]) -> None:
+    """Have the filters of what has `ranges` stay as they are, if its kernels transform them differently."""
+    if any(each.algorithm is not None for each in ranges):
         operation.attributes[TAKES_FILTER_ATTRIBUTE_NAME] = ir.UnitAttr.get()
 
 
@@ -119,12 +129,17 @@ def schedule_ranges_of(operation: ir.Operation) -> tuple[ScheduleRange, ...]:
 
 def _range(attribute: ir.Attribute) -> ScheduleRange:
     entries = {each.name: each.attr for each in attribute} if isinstance(attribute, ir.DictAttr) else {}
-    if not {_SCHEDULE, _TIMES} <= set(entries) <= {_SCHEDULE, _TIMES, _BELOW}:
+    if not {_SCHEDULE, _TIMES} <= set(entries) <= {_SCHEDULE, _TIMES, _BELOW, _ALGORITHM}:
         raise ValueError(f"expected {_SCHEDULE}, {_TIMES} and {_BELOW}, got {attribute}")
-    times, below = entries[_TIMES], entries.get(_BELOW)
+    times, below, algorithm = entries[_TIMES], entries.get(_BELOW), entries.get(_ALGORITHM)
     if not isinstance(times, ir.FloatAttr) or not isinstance(below, ir.IntegerAttr | None):
         raise ValueError(f"expected numbers, got {attribute}")
-    return ScheduleRange(_schedule(entries[_SCHEDULE]), times.value, None if below is None else below.value)
+    return ScheduleRange(
+        _schedule(entries[_SCHEDULE]),
+        times.value,
+        None if below is None else below.value,
+        None if algorithm is None else algorithm_from_attribute(algorithm),
+    )
 
 
 def _schedule(attribute: ir.Attribute) -> Schedule:

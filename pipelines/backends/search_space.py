@@ -11,6 +11,7 @@ from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.model import Limits, Machine
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 
@@ -86,6 +87,28 @@ class SearchSpace(Hashable, Protocol):
     def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[Schedule]:
         """Those that keep the target's limits for images of about the expected sizes, if there are others
         for images of other sizes."""
+
+    @property
+    def range_rules(self) -> RangeRules:
+        """When a layer has several kernels by ranges of sizes."""
+
+    def ranges_misfit(self, problem: ConvolutionProblem) -> Reason | None:
+        """Why a layer of images of unknown sizes has one kernel for all of them; None where it may not."""
+
+    def sized_stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """As `stage_seconds` of a kernel that is told the sizes of `shape`, whatever it was chosen for.
+
+        Empty where it isn't for images of these sizes, or isn't one of several.
+        """
+
+    def channels_first_images(self, shape: ConvolutionShape, schedule: Schedule) -> tuple[bool, bool]:
+        """Whether kernels of a schedule read and write the channels-first images of a shape where they are.
+
+        They are told so of images that are channels first: others read or write a transposed one.
+        """
+
+    def holds_memory(self, kernels: Sequence[tuple[ConvolutionShape, Schedule]]) -> bool:
+        """Whether workgroups have the memory that all of several kernels, for one range each, need."""
 
     def limit_seconds(self, operations: int, size: int, schedule: Schedule) -> float | None:
         """What no kernel by `schedule` takes less than that does so many operations and moves `size` bytes.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.dialect.ops import FilterTransformOp
 from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
+from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
+from iree.winograd.passes.match.constant_identity import constant_identity
 from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.filters import filter_array
 from iree.winograd.passes.match.navigation import is_empty
@@ -23,10 +26,13 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import (
     InputStage,
     KernelKind,
     kernel_for,
+    kernel_misfit,
+    ranges_bytes,
     weight_gradient_kernel,
 )
 from iree.winograd.pipelines.cpu.kernels.packed_taps import pack_taps
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.sized_kernels import SizedKernels
 from iree.winograd.pipelines.cpu.tensor_dispatches.table import dispatch_of
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.convolution_signature import (
@@ -87,11 +93,28 @@ class CpuLowering:
         return self._convolution(group, schedule)
 
     def lower_ranges(self, group: ConvolutionGroup, ranges: Sequence[ScheduleRange]) -> ir.Value:
-        """Raises ValueError."""
-        raise ValueError(str(self.range_misfit(group, ranges[0])))
+        """Emits one dispatch: of the kernels that it consists of, a workgroup runs that for a call's sizes.
+
+        A launch takes a few microseconds, and is one more that others wait for.
+        """
+        for each in ranges:
+            if reason := self.range_misfit(group, each):
+                raise ValueError(reason)
+        shapes = [_in_range(group, each).shape for each in ranges]
+        kernels = [
+            kernel_for(shape, self.target, each.schedule) for shape, each in zip(shapes, ranges, strict=True)
+        ]
+        schedules = [(shape, each.schedule) for shape, each in zip(shapes, ranges, strict=True)]
+        if ranges_bytes(schedules, self.target) > self.target.workgroup_bytes:
+            raise ValueError("a workgroup has not the memory for the kernels of all ranges")
+        return self._dispatched(group, SizedKernels.of(group, ranges, kernels))
 
     def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
-        return "kernels of CPUs have what blocks are right for an image's size"
+        if range_.schedule.transforms_filters:
+            return "workgroups transform filters of images of all sizes"
+        if range_.algorithm is not None and group.filter_transform is None:
+            return "filters are transformed by another algorithm"
+        return kernel_misfit(_in_range(group, range_).shape, self.target, range_.schedule)
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatch that computes an operation without a misfit, at the insertion point."""
@@ -128,45 +151,73 @@ class CpuLowering:
         if schedule.transforms_filters and _program_filters(group) is None:
             # What is known when a program is loaded lies as it lies.
             shape = replace(shape, runtime_filter=True)
-        kernel = kernel_for(shape, self.target, schedule)
-        source = group.source
+        return self._dispatched(group, SizedKernels((kernel_for(shape, self.target, schedule),)))
+
+    def _dispatched(self, group: ConvolutionGroup, kernels: SizedKernels) -> ir.Value:
+        """Emits the dispatch of one kernel, or of several, each for images of some sizes."""
+        kernel, source = kernels.usual, group.source
         if (stage := KernelKind.of(kernel).input_stage(kernel)) is not None:
             source = ChannelSlice(self._transformed_input(stage, group))
         filters, layout = self._filters(kernel, group)
+        others, places = self._other_filters(group, kernels, filters)
         transform = group.output_transform
-        operands = [source.whole, filters, *transform.epilogue_operands]
+        operands = [source.whole, filters, *transform.epilogue_operands, *others]
         destination = None if group.insertion is None else match_insert(group.insertion)
         updates = destination is not None and not is_empty(destination.whole)
         if destination is not None and updates:
             operands.append(destination.whole)
         # Where the output goes isn't part of the kernel: the layers of a dense block share it.
         numbers = [] if destination is None else [destination.first]
-        signature = _convolution_signature(kernel, group, operands, updates)
+        signature = _convolution_signature(kernel, group, operands, updates, len(others))
 
         def body(function: KernelFunction[Buffer]) -> None:
-            image, packed, *epilogue_operands, output = function.buffers
+            image, packed, *read, output = function.buffers
             image = replace(image, origin=source.first)
             if function.numbers:
                 output = replace(output, origin=function.numbers[0])
-            epilogue = VectorEpilogue(
-                transform,
-                epilogue_operands,
-                self.target.fused_multiply_add,
-                numbers=self.target.numbers,
-            )
+            count = len(transform.indexing_maps)
+            filter_buffers = [packed, *read[count:]]
             layouts = [] if layout is None else [layout]
-            kernel.emit(function.work, image, packed, output, epilogue, *layouts)
+
+            def emit(number: int) -> None:
+                epilogue = VectorEpilogue(
+                    transform,
+                    read[:count],
+                    self.target.fused_multiply_add,
+                    numbers=self.target.numbers,
+                )
+                own_filters = filter_buffers[places[number]]
+                kernels.kernels[number].emit(function.work, image, own_filters, output, epilogue, *layouts)
+
+            kernels.emit(function.work.sizes, emit)
 
         name = self._executable(
-            (kernel, signature, source.first, layout, epilogue_text(transform)),
-            kernel_name(shape),
+            (kernels, places, signature, source.first, layout, epilogue_text(transform)),
+            kernel_name(kernel.shape),
             signature,
-            kernel.workgroups,
+            kernels.workgroups,
             body,
             chain_attributes(kernel, group, signature),
         )
         sizes = [size_of_group(group, size, group.insertion).value for size in signature.dynamic_sizes]
         return emit_dispatch(name, signature, operands, sizes, numbers)
+
+    def _other_filters(
+        self, group: ConvolutionGroup, kernels: SizedKernels, usual: ir.Value
+    ) -> tuple[list[ir.Value], tuple[int, ...]]:
+        """Filters as other kernels than the usual one read them, and of each kernel the number of its own.
+
+        Kernels that read them alike have them once. The usual one's are the first.
+        """
+        found, places = [usual], []
+        for kernel in kernels.kernels:
+            filters = usual if kernel is kernels.usual else self._packed_filters(kernel, group)
+            alike = (place for place, each in enumerate(found) if _are_alike(each, filters))
+            place = next(alike, len(found))
+            if place == len(found):
+                found.append(filters)
+            places.append(place)
+        return found[1:], tuple(places)
 
     def _weight_gradient(self, group: WeightGradientGroup, schedule: Schedule) -> ir.Value:
         kernel = weight_gradient_kernel(group.shape, self.target, schedule)
@@ -295,20 +346,26 @@ class CpuLowering:
         return self._constants.computed(transform.filter, how, "winograd_packed_taps", compute)
 
     def _packed_filters(self, kernel: CpuKernel, group: ConvolutionGroup) -> ir.Value:
+        source, transform = group.transformed_filter, group.filter_transform
+        how: Hashable = kernel
+        is_of_taps = KernelKind.of(kernel).packs_beforehand
+        if transform is not None and TAKES_FILTER_ATTRIBUTE_NAME in group.product.attributes:
+            # Kernels of several algorithms read them.
+            is_of_taps, source = True, transform.filter
+            how = (kernel, tuple(transform.permutation), transform.flipped)
         packed = self._constants.computed(
-            group.transformed_filter,
-            kernel,
+            source,
+            how,
             "winograd_packed_filter",
             lambda: _packed(
                 kernel,
-                _direct_filters(group)
-                if KernelKind.of(kernel).packs_beforehand
+                _transformed_taps(group, kernel.shape.decomposition)
+                if is_of_taps
                 else constant_array(group.transformed_filter),
             ),
         )
         if packed is not None:
             return packed
-        transform = group.filter_transform
         if transform is None:
             raise ValueError("its filters are neither constant nor the result of winograd.filter_transform")
         element = group.transformed_filter.type.element_type
@@ -351,9 +408,10 @@ class CpuLowering:
 
 
 def _convolution_signature(
-    kernel: CpuKernel, group: ConvolutionGroup, operands: list[ir.Value], updates: bool
+    kernel: CpuKernel, group: ConvolutionGroup, operands: list[ir.Value], updates: bool, more_filters: int
 ) -> DispatchSignature:
-    """That of a kernel of an image, filters, what the epilogue reads, and what it updates, if it does."""
+    """That of a kernel of an image, filters, what the epilogue reads, more filters of kernels of other sizes,
+    and what it updates, if it does."""
     image, filters, *others = operands
     transform, shape, insertion = group.output_transform, group.shape, group.insertion
     result = transform.result if insertion is None else insertion.operands[1]
@@ -362,12 +420,23 @@ def _convolution_signature(
         image_tensor(image.type, "input", channels_first=shape.input_channels_first),
         _filter_tensor(filters),
         *(read_tensor(each.type, read) for each, read in zip(others, transform.indexing_maps, strict=False)),
+        *map(_filter_tensor, others[len(transform.indexing_maps) :][:more_filters]),
         *([output] if updates else []),
     )
     # A kernel that joins the images of a batch knows of one.
     sizes = (*stated_batch(kernel.shape.batch), *spatial_sizes(shape))
     numbers = 0 if insertion is None else 1
     return DispatchSignature(tensors, output, sizes, updates, numbers)
+
+
+def _in_range(group: ConvolutionGroup, range_: ScheduleRange) -> ConvolutionGroup:
+    return replace(group, times=range_.times, algorithm=range_.algorithm)
+
+
+def _are_alike(one: ir.Value, other: ir.Value) -> bool:
+    """Whether both are the same constant, or value."""
+    identity = constant_identity(one)
+    return one == other or (identity is not None and identity == constant_identity(other))
 
 
 def _packed(kernel: CpuKernel, transformed: Array | None) -> Array | None:
@@ -384,13 +453,13 @@ def _filter_tensor(filters: ir.Value) -> DispatchTensor:
     return DispatchTensor.of(ir.RankedTensorType.get(type_.shape, ir.BF16Type.get()))
 
 
-def _direct_filters(group: ConvolutionGroup) -> Array | None:
-    """The filters of a direct convolution, constants also where the program is to transform them."""
+def _transformed_taps(group: ConvolutionGroup, decomposition: Decomposition) -> Array | None:
+    """The filters of a decomposition, constants also where the program is to transform them."""
     transform = group.filter_transform
     if transform is None:
         return constant_array(group.transformed_filter)
     weights = _program_filters(group)
-    return None if weights is None else filter_transform(weights, transform.decomposition, transform.groups)
+    return None if weights is None else filter_transform(weights, decomposition, transform.groups)
 
 
 def _program_filters(group: ConvolutionGroup) -> Array | None:

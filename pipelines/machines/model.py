@@ -74,6 +74,8 @@ class CpuMachine:
     bf16_flops: float | None = None
     """bf16 operations per second, of vectors of pairs that are summed in f32, a product and its addition
     counted as two; None where they aren't known, or there are no such instructions."""
+    workgroups_at_a_time: int = 8
+    """That IREE's runtime gives one of several threads of a dispatch that has at least so many for each."""
     kind: str = "cpu"
 
     def __post_init__(self) -> None:

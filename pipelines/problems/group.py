@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
 from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.element_types import ElementTypes
@@ -27,6 +28,8 @@ class ConvolutionGroup:
     output_transform: OutputTransformOp
     times: float = 1.0
     """Sizes that kernels are built for over those that are expected, where any may come."""
+    algorithm: Algorithm | None = None
+    """By which kernels are built in place of the one whose transforms the ops are."""
 
     @property
     def source(self) -> ChannelSlice:
@@ -115,6 +118,8 @@ class ConvolutionGroup:
             output_channels_first=self.output_transform.channels_first,
         )
         require_outputs(shape, outputs)
+        if self.algorithm is not None:
+            shape = replace(shape, decomposition=self.algorithm.decompose(shape))
         return shape if self.times == 1.0 else shape.resized(self.times)
 
 

@@ -4,108 +4,136 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import inf, prod
 
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
-from iree.winograd.pipelines.problems.schedule import LAUNCH_STAGE, Schedule
+from iree.winograd.pipelines.problems.schedule import LAUNCH_STAGE
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange, joined
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .candidates import convolution_shape
 from .implementation import Implementation
-from .prediction import implementation_error
+from .prediction import implementation_error, predict_fastest
 
-MOST_LOSS = 0.1
-"""What one schedule may take longer at half to twice the expected sizes than the best one there, over what
-the kernels of that take, before there are several: each is a kernel more to compile and to load."""
-LEAST_GAIN = 0.05
-"""The same that others have to gain where there are several."""
 _STEPS = 8
-"""Sizes between two, among which that is found from which on the schedule of the larger one is faster."""
+"""Sizes between two, among which that is found from which on what is for the larger one is faster."""
 _TIMES = tuple(sorted((*OTHER_SIZES, 1.0)))
 
 
 def schedule_ranges(
     problem: ConvolutionProblem, space: SearchSpace, chosen: Implementation, limit: float | None
 ) -> tuple[ScheduleRange, ...]:
-    """The schedules of `problem` by its algorithm for images of different sizes; none where one is enough.
+    """The schedules of `problem` for images of different sizes; none where one is enough.
 
-    They multiply numbers of the same type as the `chosen` one, with no larger error than that or `limit`.
+    They are of its algorithm, or of several where kernels can be (`RangeRules`). They multiply numbers of the
+    same type as the `chosen` one, with no larger error than that or `limit`.
     """
-    if not problem.unknown_sizes or not space.keeps_blocks or chosen.is_left_to_iree:
+    if not problem.unknown_sizes or chosen.is_left_to_iree or space.ranges_misfit(problem) is not None:
         return ()
-    # Filters known only in a call would be transformed for each, and images are transposed behind all.
-    if problem.runtime_filter or problem.output_channels_first:
-        return ()
-    return _Layer(problem, space, chosen, max(implementation_error(problem, chosen), limit or 0.0)).ranges()
+    return _Layer(problem, space, chosen, limit).ranges()
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer of images of unknown sizes, its implementation, and the error that others may have."""
+    """A layer of images of unknown sizes, its implementation, and the limit of errors."""
 
     problem: ConvolutionProblem
     space: SearchSpace
     chosen: Implementation
-    most_error: float
+    limit: float | None
 
     def ranges(self) -> tuple[ScheduleRange, ...]:
-        single, fastest = self.chosen.schedule, {times: self._fastest(times) for times in _TIMES}
-        losses = {times: self._loss(single, each, times) for times, each in fastest.items()}
-        if max(losses.values()) <= MOST_LOSS:
+        single, rules = self.chosen, self.space.range_rules
+        if self._seconds(single, 1.0) == inf:
             return ()
-        taken = [(times, fastest[times] if losses[times] > LEAST_GAIN else single) for times in _TIMES]
+        fastest = {times: self._fastest(times) for times in _TIMES}
+        losses = {times: self._loss(each, times) for times, each in fastest.items()}
+        if max(losses.values()) <= rules.most_loss:
+            return ()
+        taken = [(times, fastest[times] if losses[times] > rules.least_gain else single) for times in _TIMES]
+        shapes = {each: self._shape(each, times) for times, each in taken}
+        if not self.space.holds_memory([(shape, each.schedule) for each, shape in shapes.items()]):
+            return ()
         ends = [self._end(*before, *after) for before, after in pairwise(taken)]
+        if sorted(set(ends)) != ends:
+            # The one that there is for each size is as fast as others for its neighbours.
+            return ()
         return joined(
-            [ScheduleRange(each, times, end) for (times, each), end in zip(taken, [*ends, None], strict=True)]
+            [
+                ScheduleRange(each.schedule, times, end, self._other_algorithm(each))
+                for (times, each), end in zip(taken, [*ends, None], strict=True)
+            ]
         )
 
-    def _fastest(self, times: float) -> Schedule:
-        """Of the schedules that compute the same that of images of so many times the expected size."""
-        return min(self._alike(times), key=lambda schedule: self._seconds(schedule, times))
+    def _other_algorithm(self, implementation: Implementation) -> Algorithm | None:
+        return None if implementation.algorithm == self.chosen.algorithm else implementation.algorithm
 
-    def _alike(self, times: float) -> Iterator[Schedule]:
-        problem, chosen = self.problem, self.chosen
+    def _fastest(self, times: float) -> Implementation:
+        """Of those that compute the same that for images of so many times the expected size."""
+        return min(self._alike(times), key=lambda implementation: self._seconds(implementation, times))
 
-        def keeps(schedule: Schedule) -> bool:
-            transforms = not chosen.algorithm.is_direct
-            return schedule.keeps_operands(problem.exact_type, are_transformed=transforms)
+    def _alike(self, times: float) -> Iterator[Implementation]:
+        chosen = self.chosen
+        yield chosen
+        most_error = max(implementation_error(self.problem, chosen), self.limit or 0.0)
+        for algorithm in self._algorithms(times):
+            for each in self.space.schedules_of_size(
+                self._shape(Implementation(algorithm, chosen.schedule), times)
+            ):
+                implementation = Implementation(algorithm, each)
+                is_alike = each.product_type == chosen.product_type
+                is_alike = is_alike and self._keeps_operands(implementation) == self._keeps_operands(chosen)
+                if is_alike and implementation_error(self.problem, implementation) <= most_error:
+                    yield implementation
 
-        yield chosen.schedule
-        for each in self.space.schedules_of_size(self._shape(times)):
-            is_alike = each.product_type == chosen.product_type and keeps(each) == keeps(chosen.schedule)
-            implementation = Implementation(chosen.algorithm, each)
-            if is_alike and implementation_error(problem, implementation) <= self.most_error:
-                yield each
+    def _algorithms(self, times: float) -> tuple[Algorithm, ...]:
+        """Those by which images of so many times the expected size may be computed."""
+        if not self.space.range_rules.of_algorithms:
+            return (self.chosen.algorithm,)
+        candidates = predict_fastest(self.problem.resized(times), self.space, self.limit)
+        ours = (each.implementation for each in candidates if not each.implementation.is_left_to_iree)
+        return tuple(dict.fromkeys(each.algorithm for each in ours))
 
-    def _end(self, times: float, schedule: Schedule, next_times: float, next_schedule: Schedule) -> int:
-        """The tiles of the smallest images from which on the next schedule is predicted to be faster."""
+    def _keeps_operands(self, implementation: Implementation) -> bool:
+        are_transformed = not implementation.algorithm.is_direct
+        return implementation.schedule.keeps_operands(
+            self.problem.exact_type, are_transformed=are_transformed
+        )
+
+    def _end(self, times: float, smaller: Implementation, next_times: float, larger: Implementation) -> int:
+        """The tiles of the smallest images from which on the larger ones' is predicted to be faster."""
         step = (next_times / times) ** (1 / _STEPS)
         sizes = [times * step**number for number in range(1, _STEPS + 1)]
-        slower = [
-            each for each in sizes if self._seconds(schedule, each) < self._seconds(next_schedule, each)
-        ]
-        return self._tiles(max(slower, default=times) * step)
+        slower = [each for each in sizes if self._seconds(smaller, each) < self._seconds(larger, each)]
+        # Of few tiles those of several sizes are as many.
+        return max(self._tiles(max(slower, default=times) * step), self._tiles(times) + 1)
 
     def _tiles(self, times: float) -> int:
-        """Of all images."""
+        """Of all images, by the chosen algorithm."""
         batch = self.problem.batch or self.problem.expected_batch or self.space.dynamic_batch
-        return batch * prod(self._shape(times).tiles_per_image)
+        return batch * prod(self._shape(self.chosen, times).tiles_per_image)
 
-    def _loss(self, schedule: Schedule, fastest: Schedule, times: float) -> float:
-        stages = self.space.stage_seconds(self._shape(times), fastest)
-        longer = self._seconds(schedule, times) - sum(stages.values())
+    def _loss(self, fastest: Implementation, times: float) -> float:
+        stages = self.space.sized_stage_seconds(self._shape(fastest, times), fastest.schedule)
+        longer = self._seconds(self.chosen, times) - sum(stages.values())
         return longer / sum(seconds for stage, seconds in stages.items() if stage != LAUNCH_STAGE)
 
-    def _seconds(self, schedule: Schedule, times: float) -> float:
+    def _seconds(self, implementation: Implementation, times: float) -> float:
         """Predicted; infinite where the schedule isn't for images of that size."""
-        shape = self._shape(times)
-        if self.space.misfit(shape, schedule) is not None:
-            return inf
-        return sum(self.space.stage_seconds(shape, schedule).values())
+        stages = self.space.sized_stage_seconds(self._shape(implementation, times), implementation.schedule)
+        return sum(stages.values()) if stages else inf
 
-    def _shape(self, times: float) -> ConvolutionShape:
-        """Images are transposed where no kernel of the chosen schedule reads them channels first."""
-        return convolution_shape(self.problem.resized(times), self.chosen.algorithm).channels_last
+    def _shape(self, implementation: Implementation, times: float) -> ConvolutionShape:
+        """Images are channels first where kernels of the chosen schedule take them: others get them alike."""
+        read, written = self._layouts
+        shape = convolution_shape(self.problem.resized(times), implementation.algorithm)
+        return shape.with_layouts(input_channels_first=read, output_channels_first=written)
+
+    @cached_property
+    def _layouts(self) -> tuple[bool, bool]:
+        shape = convolution_shape(self.problem, self.chosen.algorithm)
+        return self.space.channels_first_images(shape, self.chosen.schedule)

@@ -22,7 +22,9 @@ from iree.winograd.passes.infrastructure.unit import Unit, set_origin
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.backends.schedules import (
     note_filters,
+    note_filters_of_ranges,
     schedule_of,
+    schedule_ranges_of,
     set_schedule,
     set_schedule_ranges,
 )
@@ -128,6 +130,7 @@ class SelectAlgorithm:
             with suppress(ValueError):
                 if (annotated := schedule_of(layer.operation)) is not None:
                     note_filters(layer.operation, annotated)
+                note_filters_of_ranges(layer.operation, schedule_ranges_of(layer.operation))
             return
 
         def ignore(measurements: str) -> None:

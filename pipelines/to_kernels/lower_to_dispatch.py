@@ -121,7 +121,7 @@ def _lowered(
         [
             each
             if lowering.range_misfit(group, each) is None
-            else replace(each, schedule=schedule, times=1.0)
+            else replace(each, schedule=schedule, times=1.0, algorithm=None)
             for each in ranges
         ]
     )

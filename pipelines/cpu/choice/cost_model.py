@@ -273,7 +273,11 @@ def depthwise_seconds(
     row_blocks = ceil_div(shape.output_rows, schedule.row_block)
     workers = Workers(machine, threads, batch * row_blocks * ceil_div(passes, own_passes))
     own_vectors = min(vectors, own_passes * schedule.vectors_per_pass)
-    outputs = schedule.row_block * shape.output_size[-1] * own_vectors
+    row = shape.output_size[-1]
+    if shape.unknown_sizes:
+        # Its last register block overlaps the one before: of rows that are known, blocks are equal.
+        row = ceil_div(row, schedule.register_pixels) * schedule.register_pixels
+    outputs = schedule.row_block * row * own_vectors
     taps = prod(shape.decomposition.kernel_size) * shape.group_inputs
     cycle = 1 / machine.clock
     size = batch * (shape.image_bytes + shape.result_bytes)

@@ -25,7 +25,6 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .product_cost import register_block_seconds
 from .rates import SCATTERED_BYTES_PER_CYCLE
 from .representative import representative
-from .workers import WORKGROUPS_AT_A_TIME
 from .workgroups import channel_parts, powers_of_two, workgroup_counts
 
 ROW_WORKGROUPS_PER_THREAD = 4
@@ -91,7 +90,7 @@ def direct_defaults(
     # Blocks of a row are equally many for each thread, and register blocks of a block equal.
     # Where there are so many that threads take several at a time, larger ones.
     blocks = [images * ceil_div(pixels, most) for most in MAX_PIXEL_BLOCKS]
-    least = next((count for count in blocks if count < WORKGROUPS_AT_A_TIME * threads), blocks[0])
+    least = next((count for count in blocks if count < machine.workgroups_at_a_time * threads), blocks[0])
     several = ceil_div(least, threads) * threads
     for count in (*workgroup_counts(threads), ROW_WORKGROUPS_PER_THREAD * threads, several):
         for parts in powers_of_two(count):

@@ -39,6 +39,7 @@ from .matrix_unit_schedules import matrix_unit_schedules
 from .representative import representative
 from .schedule_space import depthwise_schedules, direct_schedules, winograd_schedules
 from .tile_schedules import filter_schedules, tile_schedules
+from .told_sizes import told_depthwise, told_direct, told_tiles
 from .transform_cost import filter_transform_seconds
 from .weight_gradient_schedules import weight_gradient_schedules
 
@@ -58,6 +59,10 @@ def _as_it_is(schedule: Any, shape: ConvolutionShape, target: CpuTarget, machine
 def _none_transforming(*conditions: Any) -> tuple[()]:
     """Its filters aren't transformed."""
     return ()
+
+
+def _none_told(shape: ConvolutionShape, schedule: Any) -> None:
+    """It isn't one of several kernels, for images of other sizes each."""
 
 
 def _none_shorter(schedule: Any) -> None:
@@ -82,6 +87,9 @@ class KernelChoice:
     """Those that transform constant filters in each call. There may be none."""
     with_shorter_sums: Callable[[Any], CpuSchedule | None] = _none_shorter
     """A schedule that takes longer, and rounds less; None where there is none."""
+    told: Callable[[ConvolutionShape, Any], CpuSchedule | None] = _none_told
+    """Of a kernel that is told sizes, by which blocks it divides images of a shape's, whatever its schedule
+    was chosen for; None where that isn't known, as of kernels that have one schedule for all sizes."""
 
 
 def stage_seconds(
@@ -197,8 +205,11 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
             _fetching_images,
             filter_schedules,
             _with_shorter_sums,
+            told_tiles,
         ),
-        DirectSchedule: KernelChoice(direct_defaults, direct_schedules, _of_convolution(direct_seconds)),
+        DirectSchedule: KernelChoice(
+            direct_defaults, direct_schedules, _of_convolution(direct_seconds), told=told_direct
+        ),
         MatrixUnitSchedule: _on_matrix_unit(MatrixUnitSchedule),
         Bf16MatrixUnitSchedule: _on_matrix_unit(Bf16MatrixUnitSchedule),
         F16MatrixUnitSchedule: _on_matrix_unit(F16MatrixUnitSchedule, _is_in_f16),
@@ -213,6 +224,7 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
             lambda shape, target, machine, threads: depthwise_defaults(shape, target, threads),
             depthwise_schedules,
             _of_convolution(depthwise_seconds),
+            told=told_depthwise,
         ),
         WeightGradientSchedule: KernelChoice(
             lambda shape, target, machine, threads: weight_gradient_schedules(shape, target, threads),

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from iree.winograd.passes.match.element_types import element_bytes
 from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.pipelines.cpu.kernels.group_moments import moments_misfit
-from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit
+from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit, ranges_bytes, scheduled_shape
 from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
+from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .cost_model import least_seconds
@@ -29,6 +31,9 @@ from .workers import Workers
 
 UNKNOWN_SIZE_TOLERANCE = 0.05
 """Relative difference in predicted times at the expected sizes that suiting others is worth."""
+RANGE_RULES = RangeRules(most_loss=0.3, least_gain=0.3, of_algorithms=True)
+"""A kernel more takes as much code, and memory for its filters, and predictions are off by a tenth: one that
+was predicted to take 0.91 of the time of an image of twice the size gained nothing."""
 
 
 @dataclass(frozen=True)
@@ -134,8 +139,37 @@ class CpuSearchSpace:
             yield from (schedule for schedule in space if schedule != default)
 
     def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[CpuSchedule]:
-        """All: kernels keep no blocks."""
-        return self.schedules(shape)
+        """Those that are taken without measurement: of images of any size all have blocks that suit these."""
+        try:
+            yield from self.default_schedules(shape)
+        except ValueError:
+            return
+
+    @property
+    def range_rules(self) -> RangeRules:
+        return RANGE_RULES
+
+    def ranges_misfit(self, problem: ConvolutionProblem) -> Reason | None:
+        return "its filters are packed in each call" if problem.runtime_filter else None
+
+    def sized_stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """That of the blocks that the kernel has for these sizes, of which helpers take one at a time."""
+        assert isinstance(schedule, CpuSchedule), "it is one of a CPU's"
+        told = KERNEL_CHOICES[type(schedule)].told(shape, schedule)
+        if told is None or self.misfit(shape, told) is not None:
+            return {}
+        machine = self.machine
+        if self.threads <= MOST_THREADS:
+            machine = replace(machine, workgroups_at_a_time=1)
+        return stage_seconds(shape, told, self.target, machine, self.threads)
+
+    def channels_first_images(self, shape: ConvolutionShape, schedule: Schedule) -> tuple[bool, bool]:
+        assert isinstance(schedule, CpuSchedule), "it is one of a CPU's"
+        taken = scheduled_shape(schedule, shape, self.target)
+        return taken.input_channels_first, taken.output_channels_first
+
+    def holds_memory(self, kernels: Sequence[tuple[ConvolutionShape, Schedule]]) -> bool:
+        return ranges_bytes(kernels, self.target) <= self.target.workgroup_bytes
 
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """For tiles; kernels without are few to predict."""

@@ -29,10 +29,6 @@ def in_turn(*dispatches: Mapping[str, float]) -> dict[str, float]:
     return {name: sum(stages.get(name, 0.0) for stages in dispatches) for name in names}
 
 
-WORKGROUPS_AT_A_TIME = 8
-"""That IREE's runtime gives one of several threads of a dispatch that has at least so many for each."""
-
-
 @dataclass(frozen=True)
 class Workers:
     """`threads` threads of a machine, each of which takes one workgroup of a dispatch after another.
@@ -65,7 +61,8 @@ class Workers:
     @property
     def taken(self) -> int:
         """Workgroups that a thread takes at a time."""
-        return WORKGROUPS_AT_A_TIME if self.workgroups >= WORKGROUPS_AT_A_TIME * self.threads else 1
+        most = self.machine.workgroups_at_a_time
+        return most if self.workgroups >= most * self.threads else 1
 
     @property
     def memory_bandwidth(self) -> float:

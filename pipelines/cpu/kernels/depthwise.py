@@ -32,7 +32,7 @@ from .output_blocks import OutputBlock, even_block
 from .pixel_blocks import PixelBlock, PixelBlocks
 from .store import RegisterBlockStore
 
-_SHORT_ROW = 4
+SHORT_ROW = 4
 """Pixels of a narrower register block, for rows of unknown length: a multiply-add takes four cycles."""
 
 
@@ -135,7 +135,7 @@ class DepthwiseKernel:
         if pixels == 1:
             emit(self)
             return
-        below = _SHORT_ROW if pixels > _SHORT_ROW else 1
+        below = SHORT_ROW if pixels > SHORT_ROW else 1
         narrower = replace(self, schedule=replace(self.schedule, register_pixels=below))
         when(
             row_pixels.at_least(pixels),

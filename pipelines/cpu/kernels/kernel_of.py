@@ -6,7 +6,7 @@ How a kernel's schedules are found, and what it is predicted to take, is in its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,8 +26,10 @@ from iree.winograd.pipelines.cpu.schedules.fit import (
     direct_misfit,
     half_matrix_unit_misfit,
     matrix_unit_misfit,
+    told_direct_bytes,
     weight_gradient_misfit,
     winograd_misfit,
+    workgroup_bytes,
 )
 from iree.winograd.pipelines.cpu.schedules.matrix_unit import (
     Bf16MatrixUnitSchedule,
@@ -39,6 +41,8 @@ from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.machines.units import KIBIBYTE
+from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .filters import pack_filters
@@ -91,6 +95,11 @@ class TransformStages(Protocol):
     def emit(self, work: Work, images: Buffer, gradients: Buffer, result: Buffer) -> None: ...
 
 
+def _no_bytes(schedule: Any, shape: ConvolutionShape, target: CpuTarget) -> int:
+    """What it reads lies where it is."""
+    return 0
+
+
 def _none(kernel: Any) -> None:
     """There are no stages before."""
 
@@ -120,6 +129,9 @@ class KernelKind:
     """Whether no kernel packs filters, so that they are transformed while compiling."""
     writes_once: Callable[[Any], bool] = _overlaps
     """Whether a kernel computes each output once, and reads what its epilogue reads for it just before."""
+    workgroup_bytes: Callable[[Any, ConvolutionShape, CpuTarget], int] | None = None
+    """The memory that a workgroup needs of its own by a schedule, of a kernel that may be one of several by
+    ranges of sizes; None for others."""
 
     @staticmethod
     def of(kernel: CpuKernel | CpuWeightGradientKernel) -> KernelKind:
@@ -139,6 +151,21 @@ def kernel_misfit(shape: ConvolutionShape, target: CpuTarget, schedule: object) 
 def misfit(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> Reason | None:
     """What keeps the kernel of a schedule from computing `shape`, which it is for; None when nothing does."""
     return KERNEL_KINDS[type(schedule)].misfit(schedule, shape, target)
+
+
+def ranges_bytes(kernels: Sequence[tuple[ConvolutionShape, Schedule]], target: CpuTarget) -> int:
+    """The memory of a workgroup of several kernels, of which each has its own.
+
+    Raises ValueError for one that can't be one of several.
+    """
+    total = 0
+    for shape, schedule in kernels:
+        assert isinstance(schedule, CpuSchedule)
+        needed = KERNEL_KINDS[type(schedule)].workgroup_bytes
+        if needed is None:
+            raise ValueError(f"{schedule} is for images of all sizes")
+        total += needed(schedule, shape, target) + KIBIBYTE
+    return total - KIBIBYTE
 
 
 def scheduled_shape(schedule: CpuSchedule, shape: ConvolutionShape, target: CpuTarget) -> ConvolutionShape:
@@ -279,8 +306,9 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
             winograd_misfit,
             _winograd,
             input_stage=lambda kernel: None if kernel.schedule.input_block is None else kernel,
+            workgroup_bytes=workgroup_bytes,
         ),
-        DirectSchedule: KernelKind(_is_dense, direct_misfit, _direct),
+        DirectSchedule: KernelKind(_is_dense, direct_misfit, _direct, workgroup_bytes=told_direct_bytes),
         MatrixUnitSchedule: KernelKind(_suits_matrix_unit, matrix_unit_misfit, _matrix_unit),
         **dict.fromkeys(
             (Bf16MatrixUnitSchedule, F16MatrixUnitSchedule),
@@ -306,6 +334,7 @@ KERNEL_KINDS: Mapping[type[CpuSchedule], KernelKind] = MappingProxyType(
             ),
             depthwise_misfit,
             _depthwise,
+            workgroup_bytes=_no_bytes,
         ),
         WeightGradientSchedule: KernelKind(
             lambda shape, target: _is_gradient(shape) and not is_depthwise(shape, target),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 from iree.winograd.passes.match.element_types import F32
 from iree.winograd.passes.match.no_match import Reason
@@ -18,7 +19,15 @@ from .bf16_vectors import Bf16VectorSchedule
 from .channel_blocks import ChannelBlocks
 from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes, shares_pixels
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
-from .direct import DirectSchedule, direct_workgroup_bytes, in_lines, interleaves_channels
+from .direct import (
+    DirectSchedule,
+    direct_workgroup_bytes,
+    in_lines,
+    interleaves_channels,
+    patch_elements,
+    patch_pixels,
+    patch_schedule,
+)
 from .matrix_unit import Bf16MatrixUnitSchedule, F16MatrixUnitSchedule, MatrixUnitSchedule
 from .tiled import TileSchedule, may_join_rows
 from .weight_gradient import WeightGradientSchedule
@@ -276,11 +285,26 @@ def _direct_misfit(schedule: DirectSchedule, shape: ConvolutionShape, target: Cp
         return f"pixel_block {schedule.pixel_block} exceeds the {shape.output_size[-1]} outputs of a row"
     if schedule.register_pixels > schedule.pixel_block:
         return f"register_pixels {schedule.register_pixels} exceeds pixel_block {schedule.pixel_block}"
+    return _memory_misfit(scheduled_direct_bytes(schedule, shape, target), target)
+
+
+def scheduled_direct_bytes(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
+    """The memory of a workgroup of the direct kernel by a schedule."""
+    shape = in_lines(shape)
     needed = direct_workgroup_bytes(shape, schedule.row_block, schedule.pixel_block, target)
     if shape.output_channels_first:
         # A row of outputs waits to be transposed.
         needed += shape.element_types.result_bytes * schedule.pixel_block * schedule.channel_block
-    return _memory_misfit(needed, target)
+    return needed
+
+
+def told_direct_bytes(schedule: DirectSchedule, shape: ConvolutionShape, target: CpuTarget) -> int:
+    """The same where it is told sizes: it may gather patches in place of rows, of which sums wait as well."""
+    shape = in_lines(shape)
+    gathering = patch_schedule(shape, schedule, target)
+    elements = patch_pixels(shape, gathering) * patch_elements(shape)
+    patches = shape.element_types.domain_bytes * prod(shape.kernel_size[:-1]) * elements
+    return patches + 2 * scheduled_direct_bytes(schedule, shape, target)
 
 
 def _matrix_unit_misfit(schedule: TileSchedule, target: CpuTarget) -> Reason | None:

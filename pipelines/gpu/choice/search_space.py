@@ -17,6 +17,7 @@ from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .candidate_schedules import schedules, schedules_of_all_sizes
@@ -40,6 +41,7 @@ UNKNOWN_SIZE_TOLERANCE = 0.12
 """Relative difference in predicted times at the expected sizes that suiting others is worth: tiles of an
 image of twice the size leave most multiprocessors idle. Of 64 channels to 3 F(4x2) took an H200 24 us for
 192x160 and 23 for half of that, where F(2x2) takes 8."""
+RANGE_RULES = RangeRules(most_loss=0.1, least_gain=0.05, of_algorithms=False)
 INPUT_STAGE, IMAGES_STAGE = "input", "images"
 """As `gemm_seconds` and `weight_gradient_seconds` name them."""
 
@@ -159,6 +161,27 @@ class GpuSearchSpace:
     def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """Those that keep the target's limits for images of about the expected sizes."""
         return schedules(shape.channels_last, self.target, self.machine)
+
+    @property
+    def range_rules(self) -> RangeRules:
+        return RANGE_RULES
+
+    def ranges_misfit(self, problem: ConvolutionProblem) -> Reason | None:
+        if problem.runtime_filter:
+            return "its filters would be transformed for each"
+        return "its images are transposed behind all" if problem.output_channels_first else None
+
+    def sized_stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
+        """That of the blocks of the schedule, which kernels keep."""
+        return {} if self.misfit(shape, schedule) is not None else self.stage_seconds(shape, schedule)
+
+    def channels_first_images(self, shape: ConvolutionShape, schedule: Schedule) -> tuple[bool, bool]:
+        """Predictions are of images that are channels last."""
+        return False, False
+
+    def holds_memory(self, kernels: Sequence[tuple[ConvolutionShape, Schedule]]) -> bool:
+        """Each is launched by itself."""
+        return True
 
     def least_seconds(self, shape: ConvolutionShape) -> float:
         """Nothing: a GPU's few algorithms are all predicted."""

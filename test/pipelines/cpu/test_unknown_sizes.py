@@ -11,6 +11,11 @@ import pytest
 from agreement import expect_within
 from convolution_program import Program
 from iree.winograd.loading.runtime import ThreadsWarning
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
+from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
 from wide import wide
 
 SIZES = [
@@ -101,6 +106,73 @@ def test_a_batch_may_be_unknown_beside_and_threads_several(program: Program) -> 
 def test_images_of_all_sizes_are_divided_among_threads(program: Program) -> None:
     """Into blocks smaller than a single thread has: of register blocks, rows, and pixels of a row."""
     program.check_sizes([(1, 1), (2, 17), (5, 8), (13, 13), (28, 28), (40, 53)], threads=3)
+
+
+TILES = WinogradSchedule(8, 12, 6, 3, 16)
+ROWS = DirectSchedule(8, 6, 3, 4, 28)
+ONE_BY_ONE = Algorithm(ONE, ONE)
+FEW_ROWS = ScheduleRange(DirectSchedule(8, 4, 1, 2, 12), 0.5, 9, ONE_BY_ONE)
+SMALL_TILES = ScheduleRange(WinogradSchedule(8, 8, 4, 1, 20), 2.0, None, Algorithm((2, 3), (3, 3)))
+LANES = DepthwiseSchedule(4, 6, 5, 2)
+RANGED = [
+    replace(TILED, schedule=TILES, ranges=(FEW_ROWS, ScheduleRange(TILES, 1.0, 49), SMALL_TILES)),
+    replace(
+        TILED,
+        schedule=TILES,
+        ranges=(ScheduleRange(replace(TILES, tile_block=6), 0.5, 49), ScheduleRange(TILES, 1.0, None)),
+        dynamic_batch=True,
+        output_channels_first=True,
+    ),
+    replace(
+        DIRECT,
+        schedule=ROWS,
+        ranges=(
+            ScheduleRange(replace(ROWS, register_pixels=3, channel_splits=3), 0.5, 100),
+            ScheduleRange(ROWS, 1.0, 785),
+            ScheduleRange(TILES, 2.0, None, Algorithm((4, 4), (3, 3))),
+        ),
+        outputs=72,
+        activation="swish",
+    ),
+    replace(
+        DEPTHWISE,
+        schedule=LANES,
+        ranges=(ScheduleRange(DepthwiseSchedule(4, 3, 2, 4), 0.5, 25), ScheduleRange(LANES, 1.0, None)),
+        adds_image=True,
+    ),
+]
+"""Of two or three kernels, some by another algorithm, each for images of so many tiles."""
+RANGED_SIZES = [
+    (1, 1),
+    (5, 5),
+    (4, 6),
+    (8, 9),
+    (9, 9),
+    (9, 11),
+    (10, 10),
+    (25, 25),
+    (28, 28),
+    (5, 157),
+    (29, 40),
+]
+"""Of one tile or output less than a range begins with, of as many, and others."""
+
+
+@pytest.mark.parametrize("program", RANGED, ids=str)
+def test_the_kernels_of_all_ranges_agree_with_float64(program: Program) -> None:
+    batches = (1, 3) if program.dynamic_batch else (1,)
+    program.check_sizes(RANGED_SIZES, batches, threads=1, strict=True)
+
+
+@pytest.mark.parametrize("program", [RANGED[0], *wide(RANGED[1:])], ids=str)
+def test_the_kernels_of_all_ranges_wait_for_each_other(program: Program) -> None:
+    program.check_sizes(RANGED_SIZES, threads=3, strict=True)
+
+
+def test_a_kernel_that_a_range_misfits_is_left_out() -> None:
+    """Filters known only in a call are packed for one kernel, which is right for all sizes."""
+    program = replace(RANGED[0], constant_filter=False, output_channels_first=True, input_channels_first=True)
+    program.check_sizes([(5, 5), (28, 28), (29, 40)], threads=1)
 
 
 def _allows_outputs(program: Program, size: tuple[int, ...]) -> bool:

@@ -9,10 +9,12 @@ from math import prod, sqrt
 
 import pytest
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME, Algorithm
 from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_ranges_of, set_schedule_ranges
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
+from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.gpu.schedules.gemv import MAX_GEMV_F32_ROWS, GemvSchedule
@@ -23,7 +25,7 @@ from iree.winograd.pipelines.selection.candidates import convolution_shape, dire
 from iree.winograd.pipelines.selection.chooser import choose_suiting
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import predict_fastest
-from iree.winograd.pipelines.selection.schedule_ranges import LEAST_GAIN, MOST_LOSS, schedule_ranges
+from iree.winograd.pipelines.selection.schedule_ranges import schedule_ranges
 from scheduled_program import HOPPER
 from wide import wide
 
@@ -69,9 +71,9 @@ def test_images_whose_size_one_schedule_loses_at_have_another(problem: Convoluti
         assert SPACE.misfit(shape.channels_last, taken.schedule) is None
         seconds = _kernel_seconds(problem, taken.schedule, times)
         fastest = min(_kernel_seconds(problem, each, times) for each in _alike(shape))
-        assert seconds <= (1 + LEAST_GAIN) * fastest
+        assert seconds <= (1 + SPACE.range_rules.least_gain) * fastest
         losses.append(_kernel_seconds(problem, chosen.schedule, times) / seconds)
-    assert max(losses) > 1 + MOST_LOSS
+    assert max(losses) > 1 + SPACE.range_rules.most_loss
 
 
 def _alike(shape: ConvolutionShape) -> Iterator[Schedule]:
@@ -111,11 +113,83 @@ def test_layers_with_one_schedule(changed: dict[str, object]) -> None:
     assert schedule_ranges(problem, SPACE, _chosen(FEW_PIXELS), LIMIT) == ()
 
 
-def test_kernels_of_cpus_have_one_schedule() -> None:
-    space = CpuBackend(CpuTarget.of("", "+avx512f")).search_space()
-    algorithm = direct_algorithm(FEW_PIXELS)
-    schedule = space.default_schedules(convolution_shape(FEW_PIXELS, algorithm))[0]
-    assert schedule_ranges(FEW_PIXELS, space, Implementation(algorithm, schedule), LIMIT) == ()
+STRIDED = ConvolutionProblem.parse(
+    "1x?8x?32x?24x32->16 kernel 3x3x3 stride 1x2x2 dilation 1x1x1 padding 1x1x1 1x1x1 groups 1 f32"
+)
+DILATED = ConvolutionProblem.parse(
+    "1x?24x?20x32->16 kernel 3x3 stride 1x1 dilation 2x2 padding 2x2 2x2 groups 1 f32"
+)
+SMALL = ConvolutionProblem.parse(
+    "1x?12x?10x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+)
+LARGE = ConvolutionProblem.parse(
+    "1x?192x?160x64->64 kernel 3x3 stride 1x1 dilation 1x1 padding 1x1 1x1 groups 1 f32"
+)
+CPU_SPACE = CpuBackend(CpuTarget.of("sapphirerapids", "+avx2,+fma,+avx512f")).search_space()
+CPU_LIMIT = CPU_SPACE.max_relative_errors["f32"]
+
+
+def _chosen_for_cpu(problem: ConvolutionProblem) -> Implementation:
+    accurate = [each for each in predict_fastest(problem, CPU_SPACE, CPU_LIMIT) if each.keeps(CPU_LIMIT)]
+    return choose_suiting(problem, CPU_SPACE, accurate)[0].implementation
+
+
+def _seconds_on_cpu(problem: ConvolutionProblem, implementation: Implementation, times: float) -> float:
+    shape = convolution_shape(problem.resized(times), implementation.algorithm)
+    return sum(CPU_SPACE.sized_stage_seconds(shape, implementation.schedule).values())
+
+
+@pytest.mark.parametrize("problem", [STRIDED, DILATED, SMALL], ids=str)
+def test_images_of_cpus_have_another_kernel_where_one_loses(problem: ConvolutionProblem) -> None:
+    """Rows of 6 outputs by blocks of 12, one tile of a phase, tiles of a row's end: at half or twice."""
+    chosen, most = _chosen_for_cpu(problem), 1 + CPU_SPACE.range_rules.most_loss
+    ranges = schedule_ranges(problem, CPU_SPACE, chosen, CPU_LIMIT)
+    assert len(ranges) > 1
+    gains = []
+    for times in (*OTHER_SIZES, 1.0):
+        tiles = prod(convolution_shape(problem.resized(times), chosen.algorithm).tiles_per_image)
+        taken = _taken(ranges, tiles)
+        implementation = Implementation(taken.algorithm or chosen.algorithm, taken.schedule)
+        gain = _seconds_on_cpu(problem, chosen, times) / _seconds_on_cpu(problem, implementation, times)
+        assert gain == 1 or gain > most
+        gains.append(gain)
+    assert max(gains) > most
+    assert gains[-1] == 1, "it was chosen for the expected size"
+
+
+def test_small_images_are_computed_by_another_algorithm() -> None:
+    chosen = _chosen_for_cpu(DILATED)
+    small, others = schedule_ranges(DILATED, CPU_SPACE, chosen, CPU_LIMIT)
+    assert small.algorithm is not None
+    assert small.algorithm != chosen.algorithm
+    assert (others.algorithm, others.schedule) == (None, chosen.schedule)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [LARGE, replace(STRIDED, runtime_filter=True), replace(STRIDED, unknown_sizes=())],
+    ids=["large", "filters-of-a-call", "known-sizes"],
+)
+def test_one_kernel_of_a_cpu_is_enough(problem: ConvolutionProblem) -> None:
+    assert schedule_ranges(problem, CPU_SPACE, _chosen_for_cpu(problem), CPU_LIMIT) == ()
+
+
+@pytest.mark.parametrize("problem", [DILATED, SMALL], ids=str)
+def test_each_range_of_small_images_has_some(problem: ConvolutionProblem) -> None:
+    """Half and twice of a few pixels may be as many tiles."""
+    for size in (2, 5):
+        small = replace(problem, input_size=tuple(min(each, size) for each in problem.input_size))
+        ends = [each.below for each in schedule_ranges(small, CPU_SPACE, _chosen_for_cpu(small), CPU_LIMIT)]
+        assert ends[:-1] == sorted({end for end in ends if end is not None})
+
+
+def test_kernels_of_all_ranges_have_the_memory_of_a_workgroup() -> None:
+    """Each has its own: two that take most of it aren't of one layer."""
+    shape = convolution_shape(LARGE, Algorithm((4, 4), (3, 3)))
+    tiles = WinogradSchedule(16, 112, 7, 2, 16)
+    assert CPU_SPACE.misfit(shape, tiles) is None
+    assert CPU_SPACE.holds_memory([(shape, tiles)])
+    assert not CPU_SPACE.holds_memory([(shape, tiles), (shape, tiles)])
 
 
 def test_neighbours_of_one_schedule_are_joined() -> None:
@@ -126,7 +200,7 @@ def test_neighbours_of_one_schedule_are_joined() -> None:
 
 def test_ranges_are_an_attribute() -> None:
     ranges = (
-        ScheduleRange(GemmSchedule(32, 32, 16, 4, 4), 0.5, 10),
+        ScheduleRange(GemmSchedule(32, 32, 16, 4, 4), 0.5, 10, Algorithm((2, 2), (3, 3))),
         ScheduleRange(GemmSchedule(64, 32, 16, 8, 4), 1.0, None),
     )
     with ir.Context(), ir.Location.unknown():
@@ -134,6 +208,7 @@ def test_ranges_are_an_attribute() -> None:
         assert schedule_ranges_of(operation) == ()
         set_schedule_ranges(operation, ranges)
         assert schedule_ranges_of(operation) == ranges
+        assert TAKES_FILTER_ATTRIBUTE_NAME in operation.attributes, "two kernels transform filters"
 
 
 @pytest.mark.parametrize(
