@@ -193,7 +193,7 @@ class CpuLowering:
 
         name = self._executable(
             (kernels, places, signature, source.first, layout, epilogue_text(transform)),
-            kernel_name(kernel.shape),
+            kernel_name(group.shape),
             signature,
             kernels.workgroups,
             body,
