@@ -40,9 +40,9 @@ class LowerToDispatch:
         %r = flow.dispatch @kernel::@kernel(%x, %packed) :
                (tensor<1x14x14x32xf32>, tensor<1x36x32x32xf32>) -> tensor<1x12x12x32xf32>
 
-    Where a product has several schedules, for ranges of tiles, the dispatches of a GPU's kernels all write one
-    result, of which those have workgroups whose range a call's images are in. Those of a CPU are one, whose
-    workgroups run the kernel of that range.
+    Where a product has several schedules, for ranges of tiles, the dispatches of a GPU's kernels all write
+    one result, of which those have workgroups whose range a call's images are in. Those of a CPU are one,
+    whose workgroups run the kernel of that range.
 
     A CPU's kernel reads an input that is a slice of a tensor's channels from that tensor, and writes an
     output that is only inserted into one in place: then the group is replaced together with the insertion.
