@@ -26,8 +26,6 @@ FOR_HALF = ("winograd-widen-half", "winograd-admit-shorts")
 """Have work only for numbers of half precision: `test/pipelines/test_widen_half.py`, `admit-shorts.mlir`."""
 FOR_ATTENTION = ("winograd-fuse-attention", "winograd-lower-attention")
 """Have work only where there is attention: `test/pipelines/cpu/test_attention.py`."""
-FOR_LONG_SUMS = "winograd-split-products"
-"""Has work only for products of thousands of pixels: `test/pipelines/test_split_sums.py`."""
 FOR_GLOBALS = "winograd-fold-globals"
 """Has work only for weights in globals, as iree-turbine exports them: `test/passes/fold-globals.mlir`."""
 FOR_TORCH_TYPES = "winograd-note-signature"
@@ -78,7 +76,6 @@ FOR_OTHERS = {
     FOR_BATCHES,
     *FOR_HALF,
     *FOR_ATTENTION,
-    FOR_LONG_SUMS,
     FOR_GLOBALS,
     FOR_TORCH_TYPES,
     *FOR_UNKNOWN_SIZES,
