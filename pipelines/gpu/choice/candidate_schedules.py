@@ -15,6 +15,7 @@ from .fused_schedules import fused_schedules
 from .gemm_schedules import gemm_schedules
 from .gemv_schedules import gemv_schedules
 from .matrix_unit_schedules import matrix_schedules
+from .warpgroup_schedules import wide_storing_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 
 
@@ -40,4 +41,16 @@ def schedules_of_all_sizes(
     others = [shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes]
     for schedule in schedules(shape, target, machine):
         if all(kernel_misfit(each, target, schedule) is None for each in others):
+            yield schedule
+
+
+def untimed_schedules(
+    shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[GpuSchedule]:
+    """Schedules that only a tuner may find to be faster: they aren't chosen by predictions."""
+    if isinstance(shape, WeightGradientShape) or is_depthwise(shape) or machine.matrix_flops is None:
+        return
+    sizes = [shape, *(shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes)]
+    for schedule in wide_storing_schedules(shape, machine):
+        if all(kernel_misfit(each, target, schedule) is None for each in sizes):
             yield schedule

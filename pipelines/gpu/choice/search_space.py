@@ -20,7 +20,7 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .candidate_schedules import schedules, schedules_of_all_sizes
+from .candidate_schedules import schedules, schedules_of_all_sizes, untimed_schedules
 from .cost_model import INPUT_ELEMENT_LATENCY, PAIR_ELEMENT_LATENCY
 from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
@@ -157,6 +157,7 @@ class GpuSearchSpace:
             for schedule in schedules_of_all_sizes(shape, self.target, self.machine)
             if schedule != default
         )
+        yield from untimed_schedules(shape, self.target, self.machine)
 
     def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """Those that keep the target's limits for images of about the expected sizes."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.gpu.device.memory import OCTET
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
-from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, ROUNDED_PRODUCTS
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, ROUNDED_PRODUCTS, stored_result_bytes
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -61,6 +63,9 @@ MAPPING_BLOCKS = (
 )
 """For pointwise layers whose rows are copied from the image: rows, columns, stages, warpgroups that alternate
 and bytes of results that leave by copies. Each was the fastest of some layer."""
+WIDE_STORING_BLOCKS = (*MAPPING_BLOCKS, (128, 192, 5, 2, None))
+"""The same where threads store eight neighbours. The last was a prototype's that an H200 took 14.1 us for, of
+768 to 3072 channels of 32 x 7 x 7."""
 LEAST_MAPPED_CHANNELS = 112
 """Of 96 pixels that stream take less time."""
 LEAST_MAPPED_OPERATIONS = 2e9
@@ -109,12 +114,16 @@ def gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterato
             yield from _walking(shape, schedule, parts, machine)
 
 
-def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+def mapping_schedules(
+    shape: ConvolutionShape,
+    machine: GpuMachine,
+    blocks: Sequence[tuple[int, int, int, int | None, int | None]] = MAPPING_BLOCKS,
+) -> Iterator[WarpgroupSchedule]:
     """Those that have a stage's rows copied from the image by a map of it, if they can."""
     expected = representative(shape)
     if shape.group_inputs < LEAST_MAPPED_CHANNELS:
         return
-    for rows, columns, stages, alternating, result_bytes in MAPPING_BLOCKS:
+    for rows, columns, stages, alternating, result_bytes in blocks:
         mapping = WarpgroupSchedule(
             rows,
             columns,
@@ -128,6 +137,19 @@ def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[
         schedule = multiplying_as_is(mapping, shape)
         if SplitPacking(expected, schedule).reads_image:
             yield schedule
+
+
+def wide_storing_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
+    """Those of both kinds whose threads store eight neighbours at once, for results of half precision.
+
+    For tuners: they weren't timed yet, and predictions don't tell them from others.
+    """
+    if stored_result_bytes(shape) != HALF_BYTES:
+        return
+    mapping = mapping_schedules(shape, machine, WIDE_STORING_BLOCKS)
+    for schedule in chain(gathering_schedules(shape, machine), mapping):
+        if schedule.reduction_parts == 1:
+            yield replace(schedule, store_width=OCTET)
 
 
 def paying_schedules(

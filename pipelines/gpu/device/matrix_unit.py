@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 
+from .memory import QUAD
+
 MATRIX_FACTORS, MATRIX_SUMS = F16, F32
 """What all of these units multiply, and what they sum in."""
 WARP_THREADS = 32
@@ -53,9 +55,20 @@ class MatrixUnit:
         """Low parts are multiplied by two to this power."""
         return 0 if self.joins_sums else 11
 
-    def row_of(self, column: int) -> int:
-        """The row among 16 of a stage of the right operand that a column is."""
-        return sum(weight * (column >> bit & 1) for bit, weight in enumerate(self.column_weights))
+    def weights_for(self, neighbours: int) -> tuple[int, ...]:
+        """`column_weights` by which so many of a thread's sums are neighbours.
+
+        Where these are more than the four of 16 columns they are four of each of several sixteens, of 32 or
+        more columns together.
+        """
+        pair, second, *others = self.column_weights
+        sixteens = [MATRIX_ROWS << bit for bit in range((neighbours // QUAD).bit_length() - 1)]
+        return (pair, second, *sixteens, *others)
+
+    def row_of(self, column: int, neighbours: int = QUAD) -> int:
+        """The row of a stage of the right operand that a column is, among 16, or as many as have the sums of
+        so many neighbours."""
+        return sum(weight * (column >> bit & 1) for bit, weight in enumerate(self.weights_for(neighbours)))
 
     @property
     def row_chunks(self) -> int:

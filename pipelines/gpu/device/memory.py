@@ -77,6 +77,13 @@ def quad_of(elements: Sequence[ir.Value]) -> ir.Value:
     return vector.from_elements(vector_type(len(elements), elements[0].type), list(elements))
 
 
+def joined(vectors: Sequence[ir.Value]) -> ir.Value:
+    """Vectors side by side as one."""
+    if len(vectors) == 1:
+        return vectors[0]
+    return quad_of([lane(each, i) for each in vectors for i in range(ir.VectorType(each.type).shape[0])])
+
+
 def transposed(quads: Sequence[ir.Value]) -> list[ir.Value]:
     """Four rows of four elements as four columns."""
     return [quad_of([lane(row, column) for row in quads]) for column in range(QUAD)]
@@ -170,12 +177,13 @@ class GlobalBuffer(Buffer):
         """The quad, or octet, from `offset` on, or zeros where the condition does not hold.
 
         The offset has to be within the array in either case. Elements of a quad that would lie behind the end
-        of the array are some others of it.
+        of the array are some others of it. An octet of an array by quads is two of these.
         """
-        assert width == self.together
+        assert width % self.together == 0
         offset = Index.of(offset)
         if self.by_quads:
-            value = self.number.widened(self.load_stored(offset))
+            first, count = offset // self.together, width // self.together
+            value = joined([self.number.widened(self._load(first + i)) for i in range(count)])
         else:
             places = [(offset + i * self.stride(-1)).minimum(self.size - 1) for i in range(width)]
             value = quad_of([self.load_scalar(place) for place in places])
@@ -183,14 +191,20 @@ class GlobalBuffer(Buffer):
 
     def load_stored(self, offset: IndexLike) -> ir.Value:
         """The quad, or octet, from `offset` on of an array by such, in the type that it has in memory."""
-        return memref.load(self.memref, [(Index.of(offset) // self.together).value])
+        return self._load(Index.of(offset) // self.together)
+
+    def _load(self, place: Index) -> ir.Value:
+        """That of a number."""
+        return memref.load(self.memref, [place.value])
 
     def by(self, elements: int) -> GlobalBuffer:
-        """The same array, of which so many elements, that divide a quad, are loaded and stored at once.
+        """The same array, of which so many elements are loaded and stored at once.
 
-        As a vector, where rows of the array are whole ones. Raises ValueError as `span` does.
+        As a vector, where rows of the array are whole ones. More than a quad of it are two quads unless they
+        are 16 bytes that begin at multiples of as many. Raises ValueError as `span` does.
         """
-        if self.by_quads and self.together == elements:
+        is_wider = self.by_quads and elements > self.together
+        if (self.by_quads and self.together == elements) or (is_wider and not self._has(elements)):
             return self
         if not self.by_quads and not self._has_rows_of(elements):
             return replace(self, gathered=elements)
@@ -202,6 +216,10 @@ class GlobalBuffer(Buffer):
         numbers = [*self.extents[-1:], self.origin]
         is_whole = all(isinstance(each, int) and each % elements == 0 for each in numbers)
         return is_whole and bool(self.extents) and self.strides is None
+
+    def _has(self, elements: int) -> bool:
+        """Whether an array by quads has vectors of so many elements, which threads load and store at once."""
+        return elements * self.number.bytes <= QUAD_BYTES and self.begins_rows_at(elements)
 
     def begins_rows_at(self, elements: int) -> bool:
         """Whether all rows of an array by quads are known to begin at multiples of so many elements."""

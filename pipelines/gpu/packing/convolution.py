@@ -55,14 +55,18 @@ class ConvolutionPacking(ABC):
         """
         return self.outputs_in_line(sizes, image) if self.shape.is_of_single_pixels else None
 
-    def outputs_in_line(self, sizes: Sizes, output: GlobalBuffer) -> SizedShape | None:
+    def outputs_in_line(
+        self, sizes: Sizes, output: GlobalBuffer, *, of_known_sizes: bool = False
+    ) -> SizedShape | None:
         """The shape with all outputs of a direct convolution as one row, as they lie in `output`.
 
-        None where they don't, where tiles are numbered in another order, or where sizes are known.
+        None where they don't, where tiles are numbered in another order, or where sizes are known, unless
+        those count, too.
         """
         shape = self.shape
         is_direct = shape.transform_size == 1 and set(shape.decomposition.phases) == {1}
-        if not (shape.unknown_sizes and is_direct and output.has_pixels_in_order):
+        is_taken = of_known_sizes or bool(shape.unknown_sizes)
+        if not (is_taken and is_direct and output.has_pixels_in_order):
             return None
         size = SizedShape.of(shape, sizes).in_line
         size = (*size[:-1], sizes.batch * size[-1])

@@ -78,6 +78,11 @@ class ProductPacking(ConvolutionPacking, ABC):
         """A*g, the number of matrix products."""
         return self.shape.transform_size * self.shape.groups
 
+    @property
+    def neighbouring_columns(self) -> int:
+        """Of which a thread has the sums of a row side by side, and stores them at once."""
+        return QUAD
+
     def row_blocks(self, sizes: Sizes) -> Index:
         """Blocks of tiles."""
         return ceildiv(self.tiles(sizes), self.schedule.block_rows)

@@ -40,7 +40,6 @@ from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import (
     COPIED,
-    MATRIX_ROWS,
     MatrixUnit,
 )
 from iree.winograd.pipelines.gpu.device.memory import QUAD
@@ -193,6 +192,15 @@ class SplitPacking(ProductPacking):
         return group * self.padded_filters + column + self.filter_elements
 
     @property
+    def neighbouring_columns(self) -> int:
+        return self.schedule.neighbouring_columns
+
+    @property
+    def _columns_together(self) -> int:
+        """That change places."""
+        return self.neighbouring_columns * QUAD
+
+    @property
     def low_part(self) -> int:
         """Numbers of half precision from a high part to its low part, by xor."""
         return self.schedule.unit.stage_row // 2
@@ -210,9 +218,11 @@ class SplitPacking(ProductPacking):
 
     def stage_lines(self, column: Index) -> list[Index]:
         """The rows of a stage that a quad of columns of a block is."""
-        unit, quad = self.schedule.unit, column // QUAD
-        *_, third, fourth = unit.column_weights
-        first = column // MATRIX_ROWS * MATRIX_ROWS + quad % 2 * third + quad // 2 % 2 * fourth
+        unit, quad, together = self.schedule.unit, column // QUAD, self._columns_together
+        _, _, *weights = unit.weights_for(self.neighbouring_columns)
+        first = column // together * together
+        for bit, weight in enumerate(weights):
+            first = first + quad // (1 << bit) % 2 * weight
         return [first + unit.row_of(i) for i in range(QUAD)]
 
     def pack_filters(self, transformed: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
@@ -228,8 +238,9 @@ class SplitPacking(ProductPacking):
         blocks = (self.products, self.stages, stage, self.column_blocks, schedule.block_columns)
         parts = np.stack([each.reshape(blocks) for each in halves], axis=2)
         # To product, block of columns, stage, column, part, position.
-        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, MATRIX_ROWS, unit.stage_row)
-        rows = rows[:, np.argsort([unit.row_of(column) for column in range(MATRIX_ROWS)])]
+        together, neighbours = self._columns_together, self.neighbouring_columns
+        rows = parts.transpose(0, 4, 1, 5, 2, 3).reshape(-1, together, unit.stage_row)
+        rows = rows[:, np.argsort([unit.row_of(column, neighbours) for column in range(together)])]
         placed = _swizzled(rows, unit) if unit.swizzles else np.ascontiguousarray(rows)
         packed = np.concatenate([placed.ravel().view(np.float32), scales.astype(np.float32).ravel()])
         return packed.reshape(self.filter_extents())

@@ -154,6 +154,8 @@ def _warpgroup_misfit(
         return f"{schedule} divides the last products alone of more than {shape.transform_size}"
     if schedule.maps_image and not schedule.maps(shape):
         return f"{schedule} is for images whose pixels are rows, of whole chunks, and for wide results"
+    if schedule.store_width is not None and not schedule.stores(shape):
+        return f"{schedule} is for direct convolutions, of whole {schedule.store_width} outputs of a group"
     return _warpgroup_products_misfit(schedule, target) or _matrix_misfit(schedule, shape, target)
 
 

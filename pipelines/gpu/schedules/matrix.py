@@ -11,6 +11,7 @@ from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.number import Number
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS, MATRIX_ROWS, MMA, MatrixUnit
+from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -106,6 +107,11 @@ class MatrixSchedule(ProductSchedule, ABC):
     def columns_at_once(self) -> int:
         """That an instruction of four warps multiplies."""
         return self.block_columns
+
+    @property
+    def neighbouring_columns(self) -> int:
+        """Of a block, those of which a thread has the sums side by side: of every four times as many."""
+        return QUAD
 
     @property
     def warpgroup_rows(self) -> int:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from iree.winograd.passes.match.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.tensor_map import MAP_ALIGNMENT, MAP_BYTES, MAX_BOX_ROWS
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
@@ -50,13 +51,16 @@ class WarpgroupSchedule(StagedSchedule):
     of a tile, or of the `divided_products` last ones, which wouldn't fill the GPU once more. Results of up to
     `result_bytes` each leave through shared memory, a row of a block by one copy that nobody waits for, where
     rows begin and end at multiples of 16 bytes; others, and all without it, by stores of threads. Of
-    `alternating_warpgroups` each multiplies blocks of its own, while others store theirs.
+    `alternating_warpgroups` each multiplies blocks of its own, while others store theirs. With a
+    `store_width` of eight a thread has the sums of eight neighbours of every 32 columns, not of four of every
+    16: in half precision 16 bytes, which it stores at once.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
     than 128 but in two warpgroups beside one copying warp, for divided products without parts, for boxes that
-    aren't copied by one warp, don't divide the rows, or are of more than 256, and for warpgroups that
-    alternate without walking, over divided products or blocks of sums, or with memory for results.
+    aren't copied by one warp, don't divide the rows, or are of more than 256, for warpgroups that alternate
+    without walking, over divided products or blocks of sums, or with memory for results, for other store
+    widths than eight, and for one of sums that are scaled, parts, or of columns that are no multiple of 32.
     """
 
     kind = "warpgroup"
@@ -68,6 +72,7 @@ class WarpgroupSchedule(StagedSchedule):
     result_bytes: int | None = None
     box_rows: int | None = None
     alternating_warpgroups: int | None = None
+    store_width: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,6 +103,13 @@ class WarpgroupSchedule(StagedSchedule):
             raise ValueError(f"one warp copies blocks by boxes of up to {MAX_BOX_ROWS} rows, not as {self}")
         if self.sums > MAX_SHARED_SUMS and self.gathers:
             raise ValueError(f"warps that gather have no registers to give: {self}")
+        if self.store_width is not None and (
+            self.store_width != OCTET
+            or self.scales_operands
+            or self.reduction_parts > 1
+            or self.block_columns % self._step_columns
+        ):
+            raise ValueError(f"threads store {OCTET} neighbours of whole sums of 32 columns, not as {self}")
 
     @property
     def takes_registers(self) -> bool:
@@ -134,6 +146,10 @@ class WarpgroupSchedule(StagedSchedule):
         ]
         return widths[0] >= MAP_BYTES + MAP_ALIGNMENT - gcd(MAP_ALIGNMENT, *widths[1:])
 
+    def stores(self, shape: ConvolutionShape) -> bool:
+        """Whether threads finish whole results of a convolution, so many neighbours as they store at once."""
+        return shape.transform_size == 1 and shape.group_outputs % self.neighbouring_columns == 0
+
     def _last_columns(self, shape: ConvolutionShape) -> int:
         """Those that the last block has of a shape's outputs."""
         return shape.group_outputs % self.block_columns or self.block_columns
@@ -144,6 +160,15 @@ class WarpgroupSchedule(StagedSchedule):
         sums = WARPGROUP_ROWS * self.block_columns // WARPGROUP_THREADS
         # What assemblers ask for of an instruction, whatever registers threads take of others.
         return self.block_columns // 2 if sums + BESIDE_SUMS > at_launch else self.block_columns
+
+    @property
+    def neighbouring_columns(self) -> int:
+        return self.store_width or QUAD
+
+    @property
+    def _step_columns(self) -> int:
+        """Those that the threads of a row have neighbours of."""
+        return QUAD * self.neighbouring_columns
 
     @property
     def warpgroups(self) -> int:
@@ -194,11 +219,13 @@ class WarpgroupSchedule(StagedSchedule):
 
     @property
     def result_row(self) -> int:
-        """Elements from a row of results to the next in shared memory: an odd number of `COLUMNS`.
+        """Elements from a row of results to the next in shared memory: an odd number of what threads have
+        neighbours of.
 
         So the rows that a warp writes at once lie in other banks.
         """
-        return self.block_columns // (2 * COLUMNS) * (2 * COLUMNS) + COLUMNS
+        step = self._step_columns
+        return self.block_columns // (2 * step) * (2 * step) + step
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """Of a workgroup."""

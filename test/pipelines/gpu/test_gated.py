@@ -142,7 +142,10 @@ def test_halves_of_streamed_pixels_are_multiplied(
     expect_within(result.astype(np.float64), expected, 4 * bound + rounding)
 
 
-def test_halves_of_mapped_images_are_multiplied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("store_width", [None, 8])
+def test_halves_of_mapped_images_are_multiplied(
+    store_width: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rows of results are half as wide as blocks, the first of which have had the map in their place."""
     torch.manual_seed(0)
     model, x = Gated(72, 192, nn.functional.silu).eval().half(), torch.randn(2, 72, 12, 9).half()
@@ -155,6 +158,7 @@ def test_halves_of_mapped_images_are_multiplied(tmp_path: Path, monkeypatch: pyt
         walking_workgroups=2,
         box_rows=128,
         alternating_warpgroups=2,
+        store_width=store_width,
     )
     packings, packed, pack = [], [], SplitPacking.pack_filters
 
@@ -172,6 +176,7 @@ def test_halves_of_mapped_images_are_multiplied(tmp_path: Path, monkeypatch: pyt
     (text,) = (path.read_text() for path in tmp_path.glob("*.ptx"))
     kernel = Kernel.by_stage(text)["gated"]
     assert "cp.async.bulk.tensor" in text
+    assert ("st.global.v2.b32" in text) == (store_width is not None)
     expected, bound = (each.transpose(0, 2, 3, 1) for each in exact(model, x))
     bias = model.layer.bias.detach().numpy().astype(np.float32).reshape(2, -1).T.ravel()
     constants = np.concatenate([bias, packed[-1].ravel()])

@@ -14,6 +14,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.device.predicated_load import load_where
@@ -24,7 +25,6 @@ from iree.winograd.pipelines.gpu.schedules.columns import (
 
 from .direct import DirectKernel
 from .direct_columns import ColumnOperands
-from .finishing import by_channels
 from .output_blocks import OutputBlock, OutputBlocks
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from iree.winograd.dialect.ops import OutputTransformOp
-from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text, reads_along_channels
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, epilogue_text
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.known import Numbers
 from iree.winograd.pipelines.emission.work import Sizes, Work
@@ -57,17 +57,3 @@ class FinishingKernel:
         operands = inputs[self.operands :]
         epilogue = VectorEpilogue(self.transform, operands, fused_multiply_add=True, numbers=self.numbers)
         self.kernel.emit(work, *inputs[: self.operands], output, epilogue)
-
-
-def by_channels(epilogue: VectorEpilogue, channels: int) -> VectorEpilogue:
-    """The epilogue of vectors of so many channels, as which what it reads of neighbouring ones is loaded.
-
-    Raises ValueError as `span` does.
-    """
-    operands = [
-        operand.by(channels)
-        if isinstance(operand, GlobalBuffer) and reads_along_channels(indexing_map)
-        else operand
-        for operand, indexing_map in zip(epilogue.operands, epilogue.transform.indexing_maps, strict=True)
-    ]
-    return replace(epilogue, operands=operands)

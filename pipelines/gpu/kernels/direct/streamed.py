@@ -14,6 +14,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.filter_layout import FilterLayout
 from iree.winograd.pipelines.emission.index import Index, ceildiv
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.memory import (
     PAIR,
     QUAD,
@@ -25,7 +26,6 @@ from iree.winograd.pipelines.gpu.kernels.matrix_products.split_operands import S
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
-from .finishing import by_channels
 from .streamed_outputs import OctetOutputs, PairOutputs, PieceOutputs
 from .streamed_warpgroups import StreamedWarpgroups
 from .streamed_workgroup import StoringOf, StreamedWorkgroup

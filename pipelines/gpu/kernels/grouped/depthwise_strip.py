@@ -13,11 +13,11 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer, thread_id
 from iree.winograd.pipelines.gpu.device.predicated_load import load_where
 from iree.winograd.pipelines.gpu.kernels.direct.direct import DirectKernel
 from iree.winograd.pipelines.gpu.kernels.direct.direct_columns import ColumnOperands
-from iree.winograd.pipelines.gpu.kernels.direct.finishing import by_channels
 from iree.winograd.pipelines.gpu.kernels.direct.output_blocks import OutputBlock, OutputBlocks
 from iree.winograd.pipelines.gpu.schedules.columns import DepthwiseStripSchedule, elements_read
 from iree.winograd.pipelines.gpu.schedules.fit import is_walkable

@@ -11,10 +11,10 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device import mma
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD, GlobalBuffer, quad_of, zero_scalar
 from iree.winograd.pipelines.gpu.kernels.direct.direct import DirectKernel
-from iree.winograd.pipelines.gpu.kernels.direct.finishing import by_channels
 from iree.winograd.pipelines.gpu.schedules.grouped_ring import (
     STEP_TAPS,
     GroupedRingSchedule,

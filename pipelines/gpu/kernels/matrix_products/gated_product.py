@@ -11,6 +11,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.memory import PAIR, QUAD, GlobalBuffer, lane, quad_of
 
 from .products import Block, BlockedProductKernel, BlockOutputs, ResultRow, Results
@@ -27,9 +28,10 @@ class Gate:
     halves: tuple[int, ...]
     """For each operand of the function the half that it is of, 0 or 1."""
 
-    def applied(self, quad: ir.Value, epilogue: VectorEpilogue) -> ir.Value:
-        """The pair that two of both halves, which alternate in `quad`, give."""
-        halves = [quad_of([lane(quad, i) for i in range(half, QUAD, PAIR)]) for half in range(PAIR)]
+    def applied(self, alternating: ir.Value, epilogue: VectorEpilogue) -> ir.Value:
+        """The pair that two of both halves, which alternate in a quad, give; of an octet a quad."""
+        width = ir.VectorType(alternating.type).shape[0]
+        halves = [quad_of([lane(alternating, i) for i in range(half, width, PAIR)]) for half in range(PAIR)]
         elements = [halves[half] for half in self.halves]
         return self.function.emit(elements, epilogue.fused_multiply_add, epilogue.numbers)
 
@@ -50,6 +52,8 @@ class GatedProductKernel(BlockedProductKernel):
     ) -> None:
         """From `image`, N x H... x C, to N x OH... x K/2, by filters and an epilogue of K channels."""
         packing, pairs = self.product.packing, output.viewed_as(output.element, PAIR)
+        if packing.neighbouring_columns > QUAD:
+            epilogue = by_channels(epilogue, packing.neighbouring_columns)
         tiles, sized = packing.tiles(work.sizes), SizedShape.of(packing.shape, work.sizes)
 
         def storing(block: Block) -> Results:
@@ -70,6 +74,11 @@ class GatedOutputs(BlockOutputs):
     def row_bytes(self) -> int | None:
         """Pairs leave by stores: rows have half as many."""
         return None
+
+    def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
+        del row, column
+        gated = self.gate.applied(self.epilogue.applied(value, loaded), self.epilogue)
+        return self.output.number.narrowed(gated)
 
     def row(self, row: Index) -> ResultRow:
         image, position = self._located(row, existing=True)

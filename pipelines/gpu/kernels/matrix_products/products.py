@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import locate_tile, output_positions
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer
 from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES
 from iree.winograd.pipelines.gpu.kernels.winograd.transforms import OperandKernel
@@ -60,7 +61,7 @@ class Results(ABC):
         return None
 
     def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
-        """What `store` writes for a quad of a row of `row_bytes`, or of one that doesn't exist."""
+        """What is written for a quad, or more neighbours, of a row of `row`, or of one that doesn't exist."""
         raise NotImplementedError
 
     def row(self, row: Index) -> ResultRow:
@@ -72,9 +73,9 @@ class Results(ABC):
         """Quads that `load` returns."""
         return 0
 
-    def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
-        """What a quad is finished with, which may be one that isn't written."""
-        del row, column
+    def load(self, row: Index, column: Index, width: int = QUAD) -> Sequence[ir.Value]:
+        """What a quad, or so many columns, is finished with, which may be one that isn't written."""
+        del row, column, width
         return ()
 
     def prefetch(self, row: Index, column: Index) -> None:
@@ -159,17 +160,17 @@ class Outputs(Results, ABC):
     def operands(self) -> int:
         return len(self.epilogue.operands)
 
-    def load(self, row: Index, column: Index) -> Sequence[ir.Value]:
-        return self.epilogue.load(*self._place(row, column), QUAD)
+    def load(self, row: Index, column: Index, width: int = QUAD) -> Sequence[ir.Value]:
+        return self.epilogue.load(*self._place(row, column, width), width)
 
     def prefetch(self, row: Index, column: Index) -> None:
-        self.epilogue.prefetch(*self._place(row, column))
+        self.epilogue.prefetch(*self._place(row, column, QUAD))
 
-    def _place(self, row: Index, column: Index) -> tuple[Index, tuple[Index, ...], Index]:
-        """That of a quad, or of one that exists."""
+    def _place(self, row: Index, column: Index, width: int) -> tuple[Index, tuple[Index, ...], Index]:
+        """That of so many columns, or of some that exist."""
         outputs, first = self.packing.group_outputs, self.block.first_column + column
         if outputs != self.packing.padded_filters:
-            first = first.minimum((outputs - 1) // QUAD * QUAD)
+            first = first.minimum((outputs - 1) // width * width)
         return *self._located(row, existing=True), self._channel(first)
 
     def _channel(self, first: Index) -> Index:
@@ -357,8 +358,11 @@ class DirectProductKernel(BlockedProductKernel):
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
+        is_wide = packing.neighbouring_columns > QUAD
+        if is_wide:
+            epilogue = by_channels(epilogue, packing.neighbouring_columns)
         tiles = packing.tiles(work.sizes)
-        sized, epilogue = finished_in_line(packing, work.sizes, output, epilogue)
+        sized, epilogue = finished_in_line(packing, work.sizes, output, epilogue, of_known_sizes=is_wide)
 
         def storing(block: Block) -> Results:
             return BlockOutputs(packing, output, epilogue, block, tiles, sized)
@@ -367,12 +371,17 @@ class DirectProductKernel(BlockedProductKernel):
 
 
 def finished_in_line(
-    packing: ProductPacking, sizes: Sizes, output: GlobalBuffer, epilogue: VectorEpilogue
+    packing: ProductPacking,
+    sizes: Sizes,
+    output: GlobalBuffer,
+    epilogue: VectorEpilogue,
+    *,
+    of_known_sizes: bool = False,
 ) -> tuple[SizedShape, VectorEpilogue]:
     """The shape by which outputs of a direct convolution are located, and its epilogue: as one row, if they
-    can be."""
+    can be, of known sizes where that is asked for."""
     sized = SizedShape.of(packing.shape, sizes)
-    in_line = packing.outputs_in_line(sizes, output)
+    in_line = packing.outputs_in_line(sizes, output, of_known_sizes=of_known_sizes)
     if in_line is None:
         return sized, epilogue
     images = () if sizes.batch.known == 1 else (sizes.batch,)

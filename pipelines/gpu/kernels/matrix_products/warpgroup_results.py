@@ -20,7 +20,8 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, quad_of
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, QUAD_BYTES, lane, quad_of
+from iree.winograd.pipelines.gpu.device.predicated_store import store_where
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     SPARE_REGISTERS,
     WARPGROUP_ROWS,
@@ -34,14 +35,12 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 )
 
 from .matrix_sums import MatrixSums
-from .products import Results
+from .products import ResultRow, Results
 
 WARPS = WARPGROUP_THREADS // WARP_THREADS
 """Of a warpgroup."""
 _WARP_ROWS = WARPGROUP_ROWS // WARPS
 """Whose sums a warp holds."""
-_STEP_COLUMNS = 16
-"""Of which a thread holds four neighbours in each of two rows."""
 _ROWS = 2
 _ROW_DISTANCE = 8
 """Between these rows."""
@@ -63,7 +62,10 @@ class ResultMemory:
 
 
 class WarpgroupResults:
-    """A thread's: four neighbouring columns of every 16, in each of two rows, a step for every 16."""
+    """A thread's: four neighbouring columns of every 16, in each of two rows, a step for every 16.
+
+    By a schedule of a store width of eight it is eight of every 32, for which "quad" stands here.
+    """
 
     def __init__(
         self,
@@ -80,8 +82,10 @@ class WarpgroupResults:
         self._lane, self._warp = lane, warp
         row = warp * _WARP_ROWS + lane // QUAD
         self.rows = [row + i * _ROW_DISTANCE for i in range(_ROWS)]
-        self._first_column = lane % QUAD * QUAD
-        self._steps = sums.packing.schedule.block_columns // _STEP_COLUMNS
+        self._width = sums.packing.schedule.neighbouring_columns
+        self._step_columns = QUAD * self._width
+        self._first_column = lane % QUAD * self._width
+        self._steps = sums.packing.schedule.block_columns // self._step_columns
         self._columns: list[Index] = []
         self._loaded: list[list[ir.Value]] = []
 
@@ -97,7 +101,7 @@ class WarpgroupResults:
 
     def begin(self) -> None:
         """Begins the first loads, while all sums take registers, if there are some left."""
-        sums = self._sums.packing.schedule.parts * self._steps * _ROWS * QUAD
+        sums = self._sums.packing.schedule.parts * self._steps * _ROWS * self._width
         if self._has_room(sums):
             self._begin(0, sums)
 
@@ -108,20 +112,44 @@ class WarpgroupResults:
             # What this warp copied out before lies where its results go now.
             wait_for_copies_out(until_read=True)
             synchronize_warp()
+        # Once for all that is stored of a row: a place takes tens of instructions.
+        places = [self._results.row(row) for row in self.rows] if self._stores_at_addresses else []
         for step, joined in enumerate(quads):
-            self._begin(step, (self._steps - step) * _ROWS * QUAD)
+            self._begin(step, (self._steps - step) * _ROWS * self._width)
             column, loaded = self._columns[step], self._loaded[step]
             column_scale, loaded = (loaded[0], loaded[1:]) if self._is_scaled else (None, loaded)
             each = len(loaded) // _ROWS
             for i, (row, row_scale, quad) in enumerate(zip(self.rows, row_scales, joined, strict=True)):
                 value = self._sums.restored(quad, row_scale, column_scale)
                 of_row = loaded[i * each : (i + 1) * each]
-                if self._memory is None:
+                if self._memory is None and not places:
                     self._results.store(row, column, value, of_row)
+                    continue
+                finished = self._results.finished(row, column, value, of_row)
+                if self._memory is None:
+                    self._store_at(places[i], step, finished)
                 else:
-                    self._leave(self._memory, row, column, self._results.finished(row, column, value, of_row))
+                    self._leave(self._memory, row, column, finished)
         if self._memory is not None:
             self._copy_out(self._memory)
+
+    @property
+    def _stores_at_addresses(self) -> bool:
+        """Whether finished neighbours are stored where a row's address says, not each where it is located."""
+        return self._memory is None and self._width > QUAD
+
+    def _store_at(self, row: ResultRow, step: int, finished: ir.Value) -> None:
+        """Stores the neighbours of a step, 16 bytes at once where rows begin at multiples of as many."""
+        type_ = ir.VectorType(finished.type)
+        count, width = type_.shape[0], type_.element_type.width // 8
+        offset = self._lane % QUAD * (count * width) + step * QUAD * count * width
+        exists = row.exists if row.size.known is not None else row.exists & offset.less_than(row.size)
+        together = min(
+            count, (QUAD_BYTES if self._results.row_bytes is not None else QUAD_BYTES // 2) // width
+        )
+        for first in range(0, count, together):
+            part = quad_of([lane(finished, first + i) for i in range(together)])
+            store_where(part, row.address + offset + first * width, exists)
 
     def _leave(self, memory: ResultMemory, row: Index, column: Index, finished: ir.Value) -> None:
         """Writes a finished quad to shared memory."""
@@ -145,16 +173,21 @@ class WarpgroupResults:
 
     def _has_room(self, sums: int) -> bool:
         """Whether there are registers for the loads of a step beside so many sums."""
-        loads = QUAD * (_ROWS * self._results.operands + self._is_scaled)
+        loads = self._width * (_ROWS * self._results.operands + self._is_scaled)
         return self._registers >= sums + loads + _FEWEST_SPARE_REGISTERS
 
     def _joined(self, scalars: Sequence[Sequence[ir.Value]], step: int) -> list[ir.Value]:
         """The two quads of a step."""
         joined = []
         for row in range(_ROWS):
-            large, *small = (_quad_of_sums(each, step, row) for each in scalars)
+            large, *small = (self._quad_of_sums(each, step, row) for each in scalars)
             joined.append(self._sums.joined(large, small[0] if small else None))
         return joined
+
+    def _quad_of_sums(self, sums: Sequence[ir.Value], step: int, row: int) -> ir.Value:
+        """Of a thread's sums the quad of a step, in one of its rows: products are of eight columns each."""
+        first, pairs = 2 * self._width * step + 2 * row, self._width // 2
+        return quad_of([sums[first + 4 * j + i] for j in range(pairs) for i in range(2)])
 
     @property
     def _is_scaled(self) -> bool:
@@ -163,14 +196,14 @@ class WarpgroupResults:
     def _begin(self, step: int, sums: int) -> None:
         """Begins the loads of a step, if they aren't yet, and those after it that there are registers for."""
         self._begin_to(step + 1)
-        held = QUAD * max(1, len(self._loaded[step]))
+        held = self._width * max(1, len(self._loaded[step]))
         self._begin_to(step + (self._registers - sums - SPARE_REGISTERS) // held)
 
     def _begin_to(self, end: int) -> None:
         for step in range(len(self._loaded), min(end, self._steps)):
-            column = index_here(self._first_column + step * _STEP_COLUMNS)
+            column = index_here(self._first_column + step * self._step_columns)
             scale = self._sums.column_scale(column)
-            loaded = [quad for row in self.rows for quad in self._results.load(row, column)]
+            loaded = [quad for row in self.rows for quad in self._results.load(row, column, self._width)]
             self._columns.append(column)
             self._loaded.append(_kept_here(loaded if scale is None else [scale, *loaded]))
 
@@ -186,8 +219,3 @@ def _kept_here(quads: Sequence[ir.Value]) -> list[ir.Value]:
         else quad
         for quad in quads
     ]
-
-
-def _quad_of_sums(sums: Sequence[ir.Value], step: int, row: int) -> ir.Value:
-    """Of a thread's sums the quad of a step, in one of its rows: products are of eight columns each."""
-    return quad_of([sums[8 * step + 4 * j + 2 * row + i] for j in range(2) for i in range(2)])
