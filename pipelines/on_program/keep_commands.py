@@ -18,6 +18,7 @@ SIZE_OF_ARGUMENT = "hal.buffer_view.dim"
 _CREATE = "hal.command_buffer.create"
 _EXECUTE = "hal.device.queue.execute"
 _RECORDING = "hal.command_buffer."
+_FUNCTION = "util.func"
 _LOAD, _STORE, _GLOBAL = "util.global.load", "util.global.store", "util.global"
 
 _BUFFER, _COMMANDS, _EXECUTABLE = "!hal.buffer", "!hal.command_buffer", "!hal.executable"
@@ -36,8 +37,8 @@ class KeepCommands:
     IREE 3.13 records the commands of a program once where sizes are known. Where they are not it does so in
     each call, and computes all numbers that are recorded: for small images a sixth of the call. Most calls
     are on arguments of the sizes of the one before. So what was recorded is kept, with memory that is bound
-    when it is executed, until other sizes come; after IREE's phase `hal`, where nothing but sizes of
-    arguments decides what is recorded.
+    when it is executed, until other sizes come; after IREE's phase `hal`, in functions where nothing but
+    sizes of arguments decides what is recorded.
 
         %cmd = hal.command_buffer.create device(%device) mode(OneShot) ...
         hal.command_buffer.dispatch<%cmd> ... workgroups([%of_size, ...]) bindings([(%buffer)[...]])
@@ -103,7 +104,13 @@ class _Names:
 
 
 def _recording(create: ir.Operation) -> _Recording | None:
-    """What is recorded into a command buffer, unless IREE keeps it, or not just sizes decide of it."""
+    """What is recorded into a command buffer, unless IREE keeps it, or not just sizes decide of it.
+
+    What initializes a program is executed once. IREE also takes numbers that only initializers store for
+    those that globals begin with.
+    """
+    if create.parent is None or create.parent.operation.name != _FUNCTION:
+        return None
     users = {use.owner.operation for use in create.results[0].uses}
     executes = [user for user in users if user.name == _EXECUTE]
     if len(executes) != 1 or any(user.block != create.operation.block for user in users):

@@ -126,3 +126,36 @@ module {
     util.return
   }
 }
+
+// -----
+
+// A program is initialized once.
+// CHECK-LABEL: util.initializer
+// CHECK: hal.command_buffer.create {{.*}} mode(OneShot)
+// CHECK: hal.device.queue.execute<
+module {
+  util.global private @device : !hal.device
+  util.global private @computed : !hal.buffer
+  hal.executable private @linked {
+    hal.executable.binary public @cpu <format = "embedded-elf-x86_64", data = dense<0> : vector<4xi8>>
+  }
+  util.initializer {
+    %c0 = arith.constant 0 : index
+    %c256 = arith.constant 256 : index
+    %zero = arith.constant 0 : i8
+    %any = arith.constant -1 : i64
+    %type = hal.memory_type<"DeviceLocal"> : i32
+    %usage = hal.buffer_usage<"DispatchStorage"> : i32
+    %device = util.global.load @device : !hal.device
+    %allocator = hal.device.allocator<%device : !hal.device> : !hal.allocator
+    %buffer = hal.allocator.allocate<%allocator : !hal.allocator> affinity(%any) type(%type) usage(%usage) : !hal.buffer{%c256}
+    %cmd = hal.command_buffer.create device(%device : !hal.device) mode(OneShot) categories("Transfer|Dispatch") affinity(%any) : !hal.command_buffer
+    hal.command_buffer.fill_buffer<%cmd : !hal.command_buffer> target(%buffer : !hal.buffer)[%c0, %c256] pattern(%zero : i8) flags("None")
+    hal.command_buffer.finalize<%cmd : !hal.command_buffer>
+    %ready = util.null : !hal.fence
+    %done = hal.fence.create device(%device : !hal.device) flags("None") : !hal.fence
+    hal.device.queue.execute<%device : !hal.device> affinity(%any) wait(%ready) signal(%done) commands(%cmd) flags("None")
+    util.global.store %buffer, @computed : !hal.buffer
+    util.return
+  }
+}
