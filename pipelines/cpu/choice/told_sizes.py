@@ -6,9 +6,8 @@ from dataclasses import replace
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.cpu.kernels.depthwise import SHORT_ROW
 from iree.winograd.pipelines.cpu.kernels.output_blocks import even_block
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import SHORT_ROW, DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, in_lines
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.index import Index

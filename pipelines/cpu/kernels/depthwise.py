@@ -14,7 +14,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, copied_extents
+from iree.winograd.pipelines.cpu.schedules.depthwise import SHORT_ROW, DepthwiseSchedule, copied_extents
 from iree.winograd.pipelines.cpu.tiles.touched_pixels import TouchedPixels, read_pixels
 from iree.winograd.pipelines.emission.block_sums import loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
@@ -31,9 +31,6 @@ from .depthwise_products import DepthwiseProducts, TapRow
 from .output_blocks import OutputBlock, even_block
 from .pixel_blocks import PixelBlock, PixelBlocks
 from .store import RegisterBlockStore
-
-SHORT_ROW = 4
-"""Pixels of a narrower register block, for rows of unknown length: a multiply-add takes four cycles."""
 
 
 @dataclass(frozen=True)

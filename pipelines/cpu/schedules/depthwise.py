@@ -18,6 +18,8 @@ MIN_ONLY_CHANNELS = 4
 """Of a vector that has all channels."""
 MAX_SHARED_TAPS = 16
 """Taps of a row of a convolution in one group, all of which are written out."""
+SHORT_ROW = 4
+"""Pixels of a narrower register block, for rows of unknown length: a multiply-add takes four cycles."""
 
 
 @dataclass(frozen=True)
