@@ -40,7 +40,7 @@ FOR_UNKNOWN_SIZES = (
     "winograd-reuse-memory",
     "winograd-keep-commands",
 )
-"""Have work only for images of unknown sizes: `test/python/test_unknown_sizes.py`, `test_resizing.py`."""
+"""Have work only for unknown sizes: `test_unknown_sizes.py`, `test_resizing_of_any_size.py` beside this."""
 FOR_SHUFFLED = "winograd-permute-shuffled"
 """Has work only where channels become pixels: `test/python/test_pixel_shuffle.py`."""
 FOR_INTEGERS = ("winograd-wrap-conversions", "winograd-bound-shifts", "winograd-separate-transpositions")
