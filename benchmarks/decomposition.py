@@ -25,8 +25,8 @@ from iree.winograd.dialect.algebra.transforms import apply, as_array, transforms
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.infrastructure.algorithm import algorithm_of
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import implementations
 from iree.winograd.pipelines.selection.implementation import Implementation, implementation_record
 from iree.winograd.pipelines.selection.options import WinogradOptions

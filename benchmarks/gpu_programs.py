@@ -222,7 +222,7 @@ def _compile_variants(
 
 def _fused(target: str) -> Iterator[Variant]:
     """The fused kernel by each schedule that the memory of the target's workgroups admits."""
-    from iree.winograd.passes.match.element_types import F32
+    from iree.winograd.passes.match.convolutions.element_types import F32
     from iree.winograd.pipelines.backends.schedules import schedule_record
     from iree.winograd.pipelines.gpu.choice.rates import FUSED_RATES
 

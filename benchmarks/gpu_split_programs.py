@@ -138,7 +138,7 @@ def build_case(folder: Path, number: int, case: Case, target: str = TARGET) -> d
     import iree.winograd
     from iree.compiler import ir
     from iree.winograd.passes.infrastructure.algorithm import Algorithm
-    from iree.winograd.passes.match.problem import ConvolutionProblem
+    from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
     from iree.winograd.pipelines.backends.schedules import schedule_from_record
     from iree.winograd.pipelines.selection.implementation import Implementation
     from iree.winograd.pipelines.selection.prediction import implementation_error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from iree.compiler import api
 from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import iree_implementation
 from iree.winograd.tuning.measuring.program_of_problem import layer_program
 

@@ -24,7 +24,7 @@ import iree.winograd
 import torch
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection import prediction
 
 SIZES = ((28, 64), (14, 128))

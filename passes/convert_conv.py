@@ -16,12 +16,12 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
 from iree.winograd.passes.infrastructure.unit import Unit, keep_origin
-from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.weight_gradient import is_weight_gradient
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.weight_gradient import is_weight_gradient
+from iree.winograd.passes.match.values.constants import is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 

@@ -12,8 +12,8 @@ from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_a
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.infrastructure.unit import Unit, keep_origin
-from iree.winograd.passes.match.matmul import Matmul, match_matmul, matmuls
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.products.matmul import Matmul, match_matmul, matmuls
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 

@@ -14,14 +14,14 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
 from iree.winograd.passes.infrastructure.unit import Unit, keep_origin
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import Padding
-from iree.winograd.passes.match.weight_gradient import (
+from iree.winograd.passes.match.convolutions.weight_gradient import (
     WeightGradient,
     match_weight_gradient,
     tile_product_maps,
     weight_gradients,
 )
+from iree.winograd.passes.match.layouts.padding import Padding
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 from iree.winograd.passes.rewrite.weight_gradient import rewrite_weight_gradient

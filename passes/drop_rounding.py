@@ -6,8 +6,8 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.match.values.half_precision import KEEPING_HALF, half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _NARROWING, _WIDENING = "arith.truncf", "arith.extf"

@@ -12,11 +12,11 @@ from iree.winograd.passes.build.tensors import size_of, zero_filled
 from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 

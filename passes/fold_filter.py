@@ -16,11 +16,11 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, is_positive, option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_analysis
-from iree.winograd.passes.match.constant_identity import constant_identity
-from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array, is_constant
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.filters import filter_array
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.filters import filter_array
 from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.match.values.constant_identity import constant_identity
+from iree.winograd.passes.match.values.constants import AT_LOAD_ATTRIBUTE, Array, constant_array, is_constant
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-filter"

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.elements import holds_elements
 from iree.winograd.passes.match.navigation import is_public, symbol_name, walk
+from iree.winograd.passes.match.values.elements import holds_elements
 
 _LOAD = "util.global.load"
 

@@ -8,8 +8,8 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.size_expressions import SizeExpressions
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.size_expressions import SizeExpressions
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _FUNCTIONS = ("func.func", "util.func")

@@ -10,13 +10,13 @@ from iree.winograd.passes.build.resampling import resampled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.blends import MAX_TAPS, OBSERVED, Blends
-from iree.winograd.passes.match.conversions import rounding_type
-from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.resampling import Resampling, as_one, match_resampling
-from iree.winograd.passes.match.selected_pixels import is_read_by
+from iree.winograd.passes.match.pixels.blends import MAX_TAPS, OBSERVED, Blends
+from iree.winograd.passes.match.pixels.resampling import Resampling, as_one, match_resampling
+from iree.winograd.passes.match.pixels.selected_pixels import is_read_by
+from iree.winograd.passes.match.values.conversions import rounding_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-resampling"

@@ -15,12 +15,12 @@ from iree.winograd.passes.infrastructure.algorithm import KEEPS_FILTER_ATTRIBUTE
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.channel_affine import ChannelAffine
-from iree.winograd.passes.match.constants import Array, constant_array, is_constant, scalar_constant
-from iree.winograd.passes.match.conversions import rounded_type
-from iree.winograd.passes.match.filters import filter_array
+from iree.winograd.passes.match.convolutions.filters import filter_array
+from iree.winograd.passes.match.epilogues.channel_affine import ChannelAffine
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import Array, constant_array, is_constant, scalar_constant
+from iree.winograd.passes.match.values.conversions import rounded_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fold-scale"

@@ -9,12 +9,12 @@ from iree.winograd.passes.build.epilogue_operand import build_epilogue_operand
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.constants import uniform_constant
 from iree.winograd.passes.match.elementwise import Elementwise, broadcast_source, captures, match_elementwise
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.groups import merged_pixels
 from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import uniform_constant
 from iree.winograd.passes.rewrite.before_collapse import compute_before_collapse
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 

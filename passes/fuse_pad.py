@@ -7,8 +7,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
+from iree.winograd.passes.match.layouts.padding import match_paddings
 from iree.winograd.passes.match.navigation import transforms
-from iree.winograd.passes.match.padding import match_paddings
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-fuse-pad"

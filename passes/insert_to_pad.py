@@ -8,11 +8,11 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.size_algebra import SizeExpression
-from iree.winograd.passes.match.size_expressions import SizeExpressions
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.size_algebra import SizeExpression
+from iree.winograd.passes.match.unknown_sizes.size_expressions import SizeExpressions
+from iree.winograd.passes.match.values.constants import is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _FUNCTIONS = ("func.func", "util.func")

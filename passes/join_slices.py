@@ -9,7 +9,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.slices import Slice, match_slice
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

@@ -12,11 +12,11 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.bounds import Bound, match_bound
-from iree.winograd.passes.match.constants import scalar_constant
-from iree.winograd.passes.match.conversions import holds
 from iree.winograd.passes.match.navigation import defining_operation, transforms, walk
-from iree.winograd.passes.match.number_range import is_integral
+from iree.winograd.passes.match.values.bounds import Bound, match_bound
+from iree.winograd.passes.match.values.constants import scalar_constant
+from iree.winograd.passes.match.values.conversions import holds
+from iree.winograd.passes.match.values.number_range import is_integral
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _EXACT = float(1 << 22)

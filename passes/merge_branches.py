@@ -16,11 +16,11 @@ from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
-from iree.winograd.passes.match.branches import Branch, is_image_sum, match_branch, terms_of
-from iree.winograd.passes.match.constants import Array, is_zero
-from iree.winograd.passes.match.convolution import Convolution
+from iree.winograd.passes.match.convolutions.branches import Branch, is_image_sum, match_branch, terms_of
+from iree.winograd.passes.match.convolutions.convolution import Convolution
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import Array, is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.similar_convolution import build_similar
 

@@ -9,12 +9,12 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.constants import splat_element
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.groups import merged_pixels
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import splat_element
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.merged_elementwise import Meeting, build_merged
 

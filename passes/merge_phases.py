@@ -18,14 +18,14 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
-from iree.winograd.passes.match.constants import Array, constant_array, is_zero
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.transposed_convolution import (
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.transposed_convolution import (
     DimensionPhase,
     TransposedConvolution,
     match_transposed,
 )
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import Array, constant_array, is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-merge-phases"

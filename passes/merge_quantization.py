@@ -10,11 +10,11 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import scalar_number
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.number_range import Range, is_integral, number_range
+from iree.winograd.passes.match.values.constants import scalar_number
+from iree.winograd.passes.match.values.number_range import Range, is_integral, number_range
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _STORED = (8, 16)

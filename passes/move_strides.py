@@ -15,8 +15,8 @@ from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 
 _Parts = tuple[ir.Block, int, tuple[ir.Value, ...]]

@@ -9,10 +9,10 @@ from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.image_layout import to_channels_first
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.weight_gradient import weight_gradients
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.weight_gradient import weight_gradients
 from iree.winograd.passes.rewrite import channels_last
 from iree.winograd.passes.rewrite.channel_shuffle import rewrite_channel_shuffle
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

@@ -17,18 +17,18 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
-from iree.winograd.passes.match.constants import constant_array, is_constant, is_known_at_load
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import is_convolution
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import (
     Elementwise,
     broadcast_source,
     captures,
     match_elementwise,
 )
+from iree.winograd.passes.match.layouts.pixel_shuffle import PixelShuffle, match_pixel_shuffle
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.pixel_shuffle import PixelShuffle, match_pixel_shuffle
+from iree.winograd.passes.match.values.constants import constant_array, is_constant, is_known_at_load
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-permute-shuffled"

@@ -10,7 +10,7 @@ from iree.winograd.passes.build.resampling import repeated, resampled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.resampling import Axis, Resampling, match_resampling
+from iree.winograd.passes.match.pixels.resampling import Axis, Resampling, match_resampling
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 _LANES = 16

@@ -12,9 +12,9 @@ from iree.winograd.passes.build.tensors import filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.constants import scalar_constant
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 PASS_NAME = "winograd-split-pooling"

@@ -16,19 +16,19 @@ from iree.winograd.passes.build.tensors import index_constant, shape_of, size_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied, remark_left
-from iree.winograd.passes.match.constants import is_constant, is_zero
-from iree.winograd.passes.match.convolution import Convolution
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.elementwise import broadcast_source
-from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
-from iree.winograd.passes.match.groups import merged_layout
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.size_expressions import SizeExpressions
-from iree.winograd.passes.match.transposed_convolution import (
+from iree.winograd.passes.match.convolutions.convolution import Convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.transposed_convolution import (
     DimensionPhase,
     TransposedConvolution,
     match_transposed,
 )
+from iree.winograd.passes.match.elementwise import broadcast_source
+from iree.winograd.passes.match.groups import merged_layout
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.unknown_sizes.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME
+from iree.winograd.passes.match.unknown_sizes.size_expressions import SizeExpressions
+from iree.winograd.passes.match.values.constants import is_constant, is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged
 from iree.winograd.passes.rewrite.inserted_parts import apply_to_parts

@@ -13,17 +13,17 @@ from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_annotations
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import match_paddings
-from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.passes.match.weight_gradient import (
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.weight_gradient import (
     IN_SUMS_WORDS,
     WeightGradient,
     is_weight_gradient,
     match_weight_gradient,
 )
+from iree.winograd.passes.match.layouts.padding import match_paddings
+from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.similar_convolution import build_similar
 

@@ -8,10 +8,10 @@ from iree.winograd.passes.build.slices import extracted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 MAX_WINDOW = 9

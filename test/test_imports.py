@@ -22,6 +22,14 @@ LAYERS = ("dialect.algebra", "dialect", "passes", "pipelines", "")
 """From the innermost on; the last is `python/winograd`."""
 FOLDERS = {
     "passes": (("match",), ("infrastructure", "build"), ("rewrite",), ("",)),
+    "passes.match": (
+        ("",),
+        ("unknown_sizes", "values"),
+        ("epilogues", "layouts"),
+        ("normalizations", "pixels"),
+        ("convolutions",),
+        ("products",),
+    ),
     "pipelines": (
         ("machines", "problems"),
         ("emission",),

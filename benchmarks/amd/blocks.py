@@ -29,7 +29,7 @@ from types import MappingProxyType
 
 from iree.winograd.calibration.programs import backend_of
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.rates import DUAL_ISSUING_THREADS

@@ -27,7 +27,7 @@ from typing import Any
 
 from iree.winograd.calibration.programs import backend_of
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.selection.candidates import convolution_shape

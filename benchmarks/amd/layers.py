@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 
 from benchmarks.convolutions import DIFFUSION
 from benchmarks.square_layer import SquareLayer

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from iree.winograd.calibration.programs import backend_of
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.machines.amd import AmdFamily, amd_family
 from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE

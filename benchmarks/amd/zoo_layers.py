@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 import torch
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from torch import nn
 
 from benchmarks.amd.layers import LAYERS, layer_problem

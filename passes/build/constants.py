@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.resource_data import resource_attribute
-from iree.winograd.passes.match.constant_identity import constant_identity
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constant_identity import constant_identity
+from iree.winograd.passes.match.values.constants import Array
 
 _SHORT = {np.dtype(np.float16): "f16", np.dtype(np.uint16): "i16"}
 """Elements of 16 bits, and MLIR's names of their types."""

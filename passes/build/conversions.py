@@ -9,11 +9,11 @@ from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
-from iree.winograd.passes.match.concatenated import is_stored
-from iree.winograd.passes.match.conversions import widened_source
-from iree.winograd.passes.match.elements import constant_elements
-from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.convolutions.concatenated import is_stored
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.values.conversions import widened_source
+from iree.winograd.passes.match.values.elements import constant_elements
 
 
 def converted(value: ir.Value, *types: ir.Type) -> ir.Value:

@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.constants import resource_constant
-from iree.winograd.passes.match.constants import constant_array, is_constant
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.values.constants import constant_array, is_constant
 
 
 def build_epilogue_operand(operand: EpilogueOperand) -> EpilogueOperand:

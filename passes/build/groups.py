@@ -8,10 +8,10 @@ from math import prod
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.slices import padded
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.groups import merging, merging_pixels, reassociation_of, split_source
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import scalar_constant
 
 
 def merged(value: ir.Value, dimension: int) -> ir.Value:

@@ -8,9 +8,12 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.groups import split
 from iree.winograd.passes.build.slices import extracted, padded
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.match.convolutions.transposed_convolution import (
+    DimensionPhase,
+    TransposedConvolution,
+)
 from iree.winograd.passes.match.groups import merged_layout
 from iree.winograd.passes.match.sizes import is_dynamic
-from iree.winograd.passes.match.transposed_convolution import DimensionPhase, TransposedConvolution
 
 
 def phase_image(transposed: TransposedConvolution, phase: Sequence[DimensionPhase]) -> ir.Value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.groups import merged_to_counts, split
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.match.pixel_shuffle import PixelShuffle
+from iree.winograd.passes.match.layouts.pixel_shuffle import PixelShuffle
 
 
 def shuffled(shuffle: PixelShuffle, image: ir.Value, *, channels_last: bool) -> ir.Value:

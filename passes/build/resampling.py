@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.generic import Read, build_elementwise
 from iree.winograd.passes.build.slices import element_of
-from iree.winograd.passes.match.resampling import Array, Axis
+from iree.winograd.passes.match.pixels.resampling import Array, Axis
 
 
 def resampled(source: ir.Value, axes: Mapping[int, Axis]) -> ir.Value:

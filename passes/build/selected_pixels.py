@@ -6,7 +6,7 @@ from iree.winograd.dialect.bindings import arith, ir, linalg, tensor
 from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.slices import Size, element_of
 from iree.winograd.passes.build.tensors import shape_of, size_of
-from iree.winograd.passes.match.selected_pixels import ResizedPixels
+from iree.winograd.passes.match.pixels.selected_pixels import ResizedPixels
 
 
 def selected(image: ir.Value, dimension: int, positions: ir.Value, size: Size) -> ir.Value:

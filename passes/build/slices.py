@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from iree.winograd.dialect.bindings import arith, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant, shape_of
-from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.slices import match_slice
 

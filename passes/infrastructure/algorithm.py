@@ -11,7 +11,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.decomposition import Decomposition, decompose
 from iree.winograd.passes.infrastructure.registry import PassError
 from iree.winograd.passes.infrastructure.unit import ORIGIN_ATTRIBUTE_NAME
-from iree.winograd.passes.match.expected_size import (
+from iree.winograd.passes.match.unknown_sizes.expected_size import (
     EXPECTED_BATCH_ATTRIBUTE_NAME,
     EXPECTED_SIZE_ATTRIBUTE_NAME,
 )

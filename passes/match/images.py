@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir, linalg_structure
+from iree.winograd.passes.match.elementwise import captures
 from iree.winograd.passes.match.navigation import RESHAPES
-
-from .elementwise import captures
-from .no_match import NoMatch
+from iree.winograd.passes.match.no_match import NoMatch
 
 
 def image_operands(operation: ir.Operation) -> frozenset[int] | NoMatch:

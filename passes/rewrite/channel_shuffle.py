@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.match.channel_shuffle import match_channel_shuffle
+from iree.winograd.passes.match.layouts.channel_shuffle import match_channel_shuffle
 from iree.winograd.passes.rewrite.channels_last import Versions
 
 

@@ -16,14 +16,14 @@ from iree.winograd.passes.build.slices import Size, extracted, inserted, padded
 from iree.winograd.passes.build.tensors import filled, size_of
 from iree.winograd.passes.build.transpositions import inverse_permutation, permuted_map, transposed
 from iree.winograd.passes.infrastructure.algorithm import copy_annotations
-from iree.winograd.passes.match.constants import is_splat, is_zero
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import is_convolution
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, is_arithmetic, match_elementwise
-from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.layouts.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import is_splat, is_zero
 
 Versions = dict[ir.Value, ir.Value]
 """From a value with channels in its second dimension to one with the same elements and channels last."""

@@ -10,7 +10,7 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.algorithm import copy_annotations
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
 from iree.winograd.passes.match.groups import merged_layout, reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch

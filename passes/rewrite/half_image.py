@@ -9,9 +9,9 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.slices import element_of
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, walk
+from iree.winograd.passes.match.values.conversions import widened_source
 
 
 def half_image(image: ir.Value) -> tuple[ir.Value, list[ir.Operation]] | None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.build.generic import build_elementwise_results
-from iree.winograd.passes.match.constants import splat_element
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.values.constants import splat_element
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.groups import reassociation_of
-from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.layouts.image_layout import to_channels_last
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.channels_last import Versions
 

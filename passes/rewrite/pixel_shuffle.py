@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.pixel_shuffle import shuffled
-from iree.winograd.passes.match.pixel_shuffle import match_pixel_shuffle
+from iree.winograd.passes.match.layouts.pixel_shuffle import match_pixel_shuffle
 from iree.winograd.passes.rewrite.channels_last import Versions
 
 

@@ -7,11 +7,11 @@ from math import prod
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.resampling import resampled
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.match.conversions import is_narrowing, rounding_type
-from iree.winograd.passes.match.convolution_form import is_convolution
-from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
+from iree.winograd.passes.match.layouts.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import EXITS
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.pixels.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.values.conversions import is_narrowing, rounding_type
 from iree.winograd.passes.rewrite.channels_last import Versions
 
 _KERNEL = "flow.dispatch"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.selected_pixels import selected
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.image_layout import to_channels_last
-from iree.winograd.passes.match.selected_pixels import match_selected_pixels
+from iree.winograd.passes.match.layouts.image_layout import to_channels_last
+from iree.winograd.passes.match.pixels.selected_pixels import match_selected_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.channels_last import Versions
 

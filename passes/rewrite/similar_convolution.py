@@ -8,7 +8,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.infrastructure.algorithm import copy_annotations
-from iree.winograd.passes.match.convolution import Convolution
+from iree.winograd.passes.match.convolutions.convolution import Convolution
 
 
 def build_similar(

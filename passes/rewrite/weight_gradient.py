@@ -6,8 +6,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.infrastructure.algorithm import copy_annotations
+from iree.winograd.passes.match.convolutions.weight_gradient import IN_SUMS_WORDS, match_weight_gradient
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.weight_gradient import IN_SUMS_WORDS, match_weight_gradient
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.grouped import fold_merged, regrouped
 

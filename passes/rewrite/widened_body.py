@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.constants import scalar_constant
-from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
+from iree.winograd.passes.match.values.constants import scalar_constant
+from iree.winograd.passes.match.values.half_precision import KEEPING_HALF, half_type
 
 Widened = Callable[[ir.Value], ir.Value]
 """From a value of half precision to the same in f32."""

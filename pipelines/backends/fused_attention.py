@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from iree.winograd.passes.match.attention import Attention, match_fused
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.products.attention import Attention, match_fused
 
 from ..problems.tensor_operations import BatchedAttention
 from .backend import Backend

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.machines.model import Limits, Machine
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule

@@ -7,7 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir, scf
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.passes.match.navigation import kernel_functions, operations_of
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KernelKind
 from iree.winograd.pipelines.cpu.processor.arrivals import Arrivals, Reading

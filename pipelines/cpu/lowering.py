@@ -14,12 +14,12 @@ from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.match.constant_identity import constant_identity
-from iree.winograd.passes.match.constants import Array, constant_array
-from iree.winograd.passes.match.filters import filter_array
+from iree.winograd.passes.match.convolutions.filters import filter_array
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.values.constant_identity import constant_identity
+from iree.winograd.passes.match.values.constants import Array, constant_array
 from iree.winograd.pipelines.cpu.chain import chain_attributes, count_workgroups, spans
 from iree.winograd.pipelines.cpu.kernels.filters import FilterTransformKernel, stored_filters
 from iree.winograd.pipelines.cpu.kernels.kernel_of import (

@@ -8,9 +8,9 @@ from math import sqrt
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.ops import OutputTransformOp
-from iree.winograd.passes.match.half_precision import KEEPING_HALF, half_type
-from iree.winograd.passes.match.kept_digits import kept_digits
-from iree.winograd.passes.match.number_range import number_range
+from iree.winograd.passes.match.values.half_precision import KEEPING_HALF, half_type
+from iree.winograd.passes.match.values.kept_digits import kept_digits
+from iree.winograd.passes.match.values.number_range import number_range
 
 from .buffer import Buffer
 from .index import Index, IndexLike, unflatten

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, vector
-from iree.winograd.passes.match.kept_digits import ALL_DIGITS
+from iree.winograd.passes.match.values.kept_digits import ALL_DIGITS
 
 from .intrinsic import call_intrinsic
 from .vectors import constant_like, multiply_add, splat, vector_type

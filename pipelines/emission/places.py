@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iree.winograd.passes.match.places import Digit, DigitSum, Places
+from iree.winograd.passes.match.layouts.places import Digit, DigitSum, Places
 
 from .index import Index
 

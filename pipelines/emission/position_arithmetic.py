@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.finishing import is_of_positions
-from iree.winograd.passes.match.position_arithmetic import INTEGER, POSITION, PositionArithmetic
+from iree.winograd.passes.match.epilogues.finishing import is_of_positions
+from iree.winograd.passes.match.pixels.position_arithmetic import INTEGER, POSITION, PositionArithmetic
 
 from .index import Index
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 from iree.winograd.dialect.bindings import arith, ir, memref
-from iree.winograd.passes.match.position_arithmetic import PositionArithmetic
+from iree.winograd.passes.match.pixels.position_arithmetic import PositionArithmetic
 
 from .index import Index
 from .position_arithmetic import emit_position_arithmetic

@@ -6,9 +6,9 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.navigation import transforms, walk
+from iree.winograd.passes.match.values.constants import is_known_at_load
 from iree.winograd.passes.rewrite.computed_first import compute_first
 
 from ..backends.module_backend import supported_backend

@@ -8,8 +8,8 @@ from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.batch_matmul import is_batch_matmul, match_single_matmul
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.products.batch_matmul import is_batch_matmul, match_single_matmul
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend

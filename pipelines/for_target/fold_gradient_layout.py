@@ -10,7 +10,7 @@ from iree.winograd.passes.build.transpositions import inverse_permutation
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.image_layout import comes_channels_first
+from iree.winograd.passes.match.layouts.image_layout import comes_channels_first
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.channels_first import read_channels_first

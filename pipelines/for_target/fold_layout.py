@@ -10,7 +10,11 @@ from iree.winograd.passes.build.bodies import inline_block
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
+from iree.winograd.passes.match.layouts.image_layout import (
+    is_transposition,
+    to_channels_first,
+    to_channels_last,
+)
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.reversal import Reversal, match_reversal

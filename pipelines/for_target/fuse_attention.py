@@ -11,15 +11,15 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.attention import (
+from iree.winograd.passes.match.no_match import NoMatch, Reason
+from iree.winograd.passes.match.products.attention import (
     ATTENTION,
     SAFE_ATTRIBUTE_NAME,
     indexing_maps,
     match_attention,
     match_fused,
 )
-from iree.winograd.passes.match.attention_chain import AttentionChain, ScoreMask, attention_chains
-from iree.winograd.passes.match.no_match import NoMatch, Reason
+from iree.winograd.passes.match.products.attention_chain import AttentionChain, ScoreMask, attention_chains
 from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 
 from ..backends.backend import Backend

@@ -8,12 +8,12 @@ from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.slices import inserted
-from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import Slice, match_slice
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.backends.search_space import SearchSpace

@@ -7,11 +7,8 @@ from dataclasses import replace
 from iree.winograd.dialect import ops
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted
-from iree.winograd.passes.match.channel_scale import is_channel_scale
-from iree.winograd.passes.match.conversions import is_narrowing
 from iree.winograd.passes.match.elementwise import Elementwise, captures, is_repetition, match_elementwise
-from iree.winograd.passes.match.gathered_maximum import gathered_maximum
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.epilogues.channel_scale import is_channel_scale
 from iree.winograd.passes.match.navigation import (
     KEEPING_ELEMENTS,
     RESHAPES,
@@ -20,8 +17,11 @@ from iree.winograd.passes.match.navigation import (
     readers,
 )
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.normalized_groups import groups_of, is_statistic
-from iree.winograd.passes.match.pixel_sum import is_pixel_sum_or_begins_one
+from iree.winograd.passes.match.normalizations.normalized_groups import groups_of, is_statistic
+from iree.winograd.passes.match.normalizations.pixel_sum import is_pixel_sum_or_begins_one
+from iree.winograd.passes.match.pixels.gathered_maximum import gathered_maximum
+from iree.winograd.passes.match.values.conversions import is_narrowing
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.half_image import (
     largest_of,
     moved,

@@ -13,7 +13,7 @@ from iree.winograd.passes.build.slices import extract_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_extract, match_insert
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user, walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.moved_result import read_instead

@@ -6,7 +6,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.slices import inserted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.layouts.channel_slice import match_insert
 from iree.winograd.passes.match.navigation import defining_operation, is_empty, only_user, walk
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice

@@ -14,12 +14,12 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_analysis
-from iree.winograd.passes.match.convolution_form import is_convolution
-from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
+from iree.winograd.passes.match.convolutions.exact_type import held_type
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.passes.match.images import image_operands
 from iree.winograd.passes.match.navigation import defining_operation, walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.passes.rewrite.image_loop import loop_over_images
 
 from ..backends.module_backend import unsupported_target

@@ -21,16 +21,16 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
-from iree.winograd.passes.match.attention import is_attention, match_attention
-from iree.winograd.passes.match.constants import Array, constant_array, is_constant
-from iree.winograd.passes.match.conversions import is_narrowing, is_widening, rounding_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.groups import reassociation_of
-from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.matmul import Matmul, match_matmul, matmuls
+from iree.winograd.passes.match.layouts.strided_view import constant_factor
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.strided_view import constant_factor
+from iree.winograd.passes.match.products.attention import is_attention, match_attention
+from iree.winograd.passes.match.products.matmul import Matmul, match_matmul, matmuls
+from iree.winograd.passes.match.values.constants import Array, constant_array, is_constant
+from iree.winograd.passes.match.values.conversions import is_narrowing, is_widening, rounding_type
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend

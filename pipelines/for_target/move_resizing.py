@@ -19,16 +19,16 @@ from iree.winograd.passes.infrastructure.algorithm import ATTRIBUTE_NAME, copy_a
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load, is_zero
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.elementwise import broadcast_source
-from iree.winograd.passes.match.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
 from iree.winograd.passes.match.navigation import defining_operation, readers
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.resampling import Resampling, as_one, match_resampling
-from iree.winograd.passes.match.selected_pixels import ResizedPixels, is_read_by, match_resized_pixels
+from iree.winograd.passes.match.pixels.resampling import Resampling, as_one, match_resampling
+from iree.winograd.passes.match.pixels.selected_pixels import ResizedPixels, is_read_by, match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
+from iree.winograd.passes.match.values.constants import is_known_at_load, is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend

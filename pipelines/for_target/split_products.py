@@ -14,14 +14,14 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.batch_matmul import (
+from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.products.batch_matmul import (
     BatchMatmul,
     BatchProduct,
     is_batch_matmul,
     letters_of,
     match_batch_matmul,
 )
-from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend

@@ -15,12 +15,12 @@ from iree.winograd.passes.build.groups import split
 from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_zero
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
 from iree.winograd.passes.match.navigation import defining_operation, readers, transforms, walk
-from iree.winograd.passes.match.reduced import adds, adds_computed
+from iree.winograd.passes.match.normalizations.reduced import adds, adds_computed
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import is_zero
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend

@@ -11,10 +11,8 @@ from iree.winograd.passes.build.generic import build_elementwise
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_scale import is_channel_scale
-from iree.winograd.passes.match.conversions import is_narrowing, rounded_type, widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.epilogues.channel_scale import is_channel_scale
 from iree.winograd.passes.match.navigation import (
     KEEPING_ELEMENTS,
     defining_operation,
@@ -23,7 +21,9 @@ from iree.winograd.passes.match.navigation import (
     walk,
 )
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.normalized_groups import groups_normalized_by
+from iree.winograd.passes.match.normalizations.normalized_groups import groups_normalized_by
+from iree.winograd.passes.match.values.conversions import is_narrowing, rounded_type, widened_source
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform, widen_operands
 from iree.winograd.pipelines.backends.schedules import schedule_of

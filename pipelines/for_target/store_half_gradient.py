@@ -11,11 +11,11 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import is_narrowing, rounding_type
-from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, only_user, transforms
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.values.conversions import is_narrowing, rounding_type
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.half_image import half_image, moved, read_by_transform
 from iree.winograd.pipelines.backends.schedules import schedule_of

@@ -17,14 +17,14 @@ from iree.winograd.passes.infrastructure.algorithm import copy_annotations
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_applied
-from iree.winograd.passes.match.constants import Array, constant_array, is_zero
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.evaluate import rounded_to_half
-from iree.winograd.passes.match.exact_type import exact_type
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.exact_type import exact_type
 from iree.winograd.passes.match.navigation import defining_operation, only_user
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.pixels.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.values.constants import Array, constant_array, is_zero
+from iree.winograd.passes.match.values.evaluate import rounded_to_half
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend

@@ -9,14 +9,14 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, single_constant
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import widened_source
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.half_precision import half_type, has_half, single_of
-from iree.winograd.passes.match.matmul import matmuls
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.products.matmul import matmuls
 from iree.winograd.passes.match.reductions import is_reducing
+from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.conversions import widened_source
+from iree.winograd.passes.match.values.half_precision import half_type, has_half, single_of
 from iree.winograd.passes.rewrite.widened_body import can_widen, widen_body
 
 from ..backends.module_backend import supported_backend

@@ -10,10 +10,10 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.channel_slice import match_insert
+from iree.winograd.passes.match.layouts.channel_slice import match_insert
 from iree.winograd.passes.match.navigation import RESHAPES, readers
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.passes.match.pixels.selected_pixels import PixelTap
 from iree.winograd.pipelines.emission.size_range import TileRange
 from iree.winograd.pipelines.gpu.device.launch import Launcher
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.channel_slice import match_insert
-from iree.winograd.passes.match.columns import ColumnMatrices
-from iree.winograd.passes.match.constants import is_known_at_load
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.layouts.channel_slice import match_insert
+from iree.winograd.passes.match.layouts.columns import ColumnMatrices
+from iree.winograd.passes.match.layouts.places import Places
+from iree.winograd.passes.match.layouts.rearrangement import match_rearrangement
 from iree.winograd.passes.match.navigation import defining_operation, unreshaped
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.places import Places
-from iree.winograd.passes.match.rearrangement import match_rearrangement
+from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.attention.warpgroup_attention import (

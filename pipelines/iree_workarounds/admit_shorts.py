@@ -7,8 +7,8 @@ import re
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.values.half_precision import half_type
 
 from ..problems.executable_target import devices
 

@@ -6,8 +6,8 @@ from iree.winograd.dialect.bindings import arith, ir, linalg
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import splat_element
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.values.constants import splat_element
 
 
 @register_pass("winograd-fill-unknown-sizes")

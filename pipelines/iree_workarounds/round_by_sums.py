@@ -5,10 +5,10 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.bounds import match_bound
-from iree.winograd.passes.match.constants import scalar_constant
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.number_range import number_range
+from iree.winograd.passes.match.values.bounds import match_bound
+from iree.winograd.passes.match.values.constants import scalar_constant
+from iree.winograd.passes.match.values.number_range import number_range
 
 _DISTANCE = float(3 << 22)
 """Numbers of f32 near it are integers: adding it to a number of up to 2^22 rounds that, ties to even."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.rewrite.computed_first import compute_first

@@ -12,8 +12,6 @@ from iree.winograd.passes.build.reflection import note_words
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_constant_operand
-from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
@@ -24,6 +22,8 @@ from iree.winograd.passes.match.navigation import (
     symbol_name,
     walk,
 )
+from iree.winograd.passes.match.values.constants import is_constant_operand
+from iree.winograd.passes.match.values.kernels_of_constants import kernels_of_constants
 
 from ..backends.backend import Lowering
 from ..backends.module_backend import supported_backend

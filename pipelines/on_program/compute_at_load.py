@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE
-from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
+from iree.winograd.passes.match.values.constants import AT_LOAD_ATTRIBUTE
+from iree.winograd.passes.match.values.kernels_of_constants import kernels_of_constants
 
 from ..backends.module_backend import supported_backend
 

@@ -11,7 +11,6 @@ from iree.winograd.dialect.bindings import arith, ir, memref
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     called_kernels,
@@ -21,6 +20,7 @@ from iree.winograd.passes.match.navigation import (
     symbol_name,
     walk,
 )
+from iree.winograd.passes.match.values.kernels_of_constants import kernels_of_constants
 
 from ..backends.module_backend import supported_backend
 from ..emission.control_flow import loops

@@ -10,7 +10,7 @@ from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.navigation import defining_operation, walk
-from iree.winograd.passes.match.size_expressions import SizeExpressions
+from iree.winograd.passes.match.unknown_sizes.size_expressions import SizeExpressions
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
-from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import readers
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.passes.match.values.half_precision import half_type
 
 from .windows import Windows
 

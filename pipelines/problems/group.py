@@ -7,12 +7,17 @@ from dataclasses import dataclass, replace
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert, overlap
-from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
+from iree.winograd.passes.match.layouts.channel_slice import (
+    ChannelSlice,
+    match_extract,
+    match_insert,
+    overlap,
+)
 from iree.winograd.passes.match.navigation import defining_operation, only_user, viewed
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.passes.match.values.constants import is_known_at_load
 
 from .shape import ConvolutionShape
 from .stages import match_stages, require_outputs, stated_facts

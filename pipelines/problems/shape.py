@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.decomposition import Decomposition
-from iree.winograd.passes.match.element_types import ElementTypes, element_bytes
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes, element_bytes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.problems.schedule import Schedule
 
 Shape = TypeVar("Shape", bound="ConvolutionShape")

@@ -6,11 +6,11 @@ from typing import Any
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import InputTransformOp, TransformOp
-from iree.winograd.passes.match.constants import is_zero
-from iree.winograd.passes.match.expected_size import expected_size, unpadded_size
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.expected_size import expected_size, unpadded_size
+from iree.winograd.passes.match.values.constants import is_zero
 
 from .shape import ConvolutionShape
 

@@ -7,19 +7,19 @@ from math import prod
 from typing import TypeAlias
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.attention import FusedAttention
-from iree.winograd.passes.match.batch_matmul import BatchMatmul
-from iree.winograd.passes.match.channel_slice import ChannelSlice
-from iree.winograd.passes.match.columns import Columns
 from iree.winograd.passes.match.elementwise import Elementwise
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
-from iree.winograd.passes.match.finishing import Finishing
-from iree.winograd.passes.match.image_sum import ImageSum
-from iree.winograd.passes.match.layer_norm import LayerNorm
-from iree.winograd.passes.match.places import DigitSum, Places, places_of
-from iree.winograd.passes.match.rearrangement import Rearrangement
-from iree.winograd.passes.match.resampling import Resampling
-from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.epilogues.finishing import Finishing
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice
+from iree.winograd.passes.match.layouts.columns import Columns
+from iree.winograd.passes.match.layouts.places import DigitSum, Places, places_of
+from iree.winograd.passes.match.layouts.rearrangement import Rearrangement
+from iree.winograd.passes.match.normalizations.image_sum import ImageSum
+from iree.winograd.passes.match.normalizations.layer_norm import LayerNorm
+from iree.winograd.passes.match.pixels.resampling import Resampling
+from iree.winograd.passes.match.pixels.selected_pixels import PixelTap
+from iree.winograd.passes.match.products.attention import FusedAttention
+from iree.winograd.passes.match.products.batch_matmul import BatchMatmul
 from iree.winograd.passes.match.slices import match_slice
 
 from .group import ConvolutionGroup

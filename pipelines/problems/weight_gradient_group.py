@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, GradientTransformOp, InputTransformOp
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.weight_gradient import tile_product_maps
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.weight_gradient import tile_product_maps
 
 from .shape import WeightGradientShape
 from .stages import match_stages, require_outputs, stated_facts

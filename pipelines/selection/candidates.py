@@ -10,7 +10,7 @@ from math import lcm
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.backends.schedules import IreeSchedule
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from math import inf, prod
 from typing import TYPE_CHECKING
 
-from iree.winograd.passes.match.constants import is_constant, uniform_constant
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.layouts.padding import is_padded_with_infinity
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import is_padded_with_infinity
-from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.values.constants import is_constant, uniform_constant
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 from .candidates import convolution_shape

@@ -10,15 +10,15 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.convolution_form import ConvolutionForm, convolutions, match_form
-from iree.winograd.passes.match.expected_size import (
+from iree.winograd.passes.match.convolutions.convolution_form import ConvolutionForm, convolutions, match_form
+from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.expected_size import (
     EXPECTED_BATCH_ATTRIBUTE_NAME,
     EXPECTED_SIZE_ATTRIBUTE_NAME,
 )
-from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.size_algebra import SizeExpression
-from iree.winograd.passes.match.size_expressions import SizeExpressions
-from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.unknown_sizes.size_algebra import SizeExpression
+from iree.winograd.passes.match.unknown_sizes.size_expressions import SizeExpressions
 
 from .options import WinogradOptions
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import is_constant, is_known_at_load
-from iree.winograd.passes.match.convolution import match_convolution
-from iree.winograd.passes.match.convolution_form import is_convolution
-from iree.winograd.passes.match.matmul import is_matmul, match_matmul
+from iree.winograd.passes.match.convolutions.convolution import match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.weight_gradient import is_weight_gradient, match_weight_gradient
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.problem import ConvolutionProblem
-from iree.winograd.passes.match.weight_gradient import is_weight_gradient, match_weight_gradient
+from iree.winograd.passes.match.products.matmul import is_matmul, match_matmul
+from iree.winograd.passes.match.values.constants import is_constant, is_known_at_load
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 
 LayerKind = Literal["convolution", "matmul", "weight gradient"]

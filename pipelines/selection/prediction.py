@@ -12,7 +12,7 @@ from iree.winograd.dialect.algebra.numerics import (
     rounding_error,
 )
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import (
+from iree.winograd.passes.match.convolutions.problem import (
     OTHER_SIZES,
     ConvolutionProblem,
     MatmulProblem,

@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import inf, prod
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES, ConvolutionProblem
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.problems.schedule import LAUNCH_STAGE
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange, joined

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 
 from .database_file import DatabaseFile, Format
 from .implementation import Implementation, implementation_from_record, implementation_record

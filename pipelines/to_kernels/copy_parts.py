@@ -5,8 +5,8 @@ from __future__ import annotations
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

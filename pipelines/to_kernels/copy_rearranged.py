@@ -9,10 +9,14 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import widened_source
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.exact_type import held_type
+from iree.winograd.passes.match.layouts.rearrangement import (
+    MOVES,
+    Rearrangement,
+    match_rearrangement,
+    match_repetition,
+)
 from iree.winograd.passes.match.navigation import (
     RESHAPES,
     defining_operation,
@@ -21,12 +25,8 @@ from iree.winograd.passes.match.navigation import (
     unreshaped,
     walk,
 )
-from iree.winograd.passes.match.rearrangement import (
-    MOVES,
-    Rearrangement,
-    match_rearrangement,
-    match_repetition,
-)
+from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.conversions import widened_source
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

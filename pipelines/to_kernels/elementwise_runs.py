@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand, match_epilogue_operand
-from iree.winograd.passes.match.half_precision import half_type, single_of
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand, match_epilogue_operand
 from iree.winograd.passes.match.navigation import defining_operation, walk
+from iree.winograd.passes.match.values.half_precision import half_type, single_of
 from iree.winograd.passes.rewrite.merged_elementwise import Meeting, build_merged
 
 from ..problems.tensor_operations import SpreadElementwise

@@ -15,9 +15,9 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.attention import Attention, is_attention, match_attention
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.products.attention import Attention, is_attention, match_attention
 from iree.winograd.passes.rewrite.erasure import erase_if_unused, erase_with_operands
 from iree.winograd.passes.rewrite.moved_result import replace_moved
 

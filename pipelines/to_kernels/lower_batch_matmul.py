@@ -9,9 +9,9 @@ from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import same_option
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.batch_matmul import is_batch_matmul, match_batch_matmul
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.match.no_match import NoMatch
+from iree.winograd.passes.match.products.batch_matmul import is_batch_matmul, match_batch_matmul
 from iree.winograd.passes.rewrite.moved_result import replace_moved
 
 from ..backends.backend import Backend, Lowering

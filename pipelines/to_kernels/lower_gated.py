@@ -9,8 +9,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.unit import origin_of, set_origin
-from iree.winograd.passes.match.channel_slice import match_extract
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
+from iree.winograd.passes.match.layouts.channel_slice import match_extract
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused

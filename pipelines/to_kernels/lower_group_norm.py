@@ -12,10 +12,14 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import in_a_row
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
-from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents, match_squared_deviations
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.navigation import transforms, unreshaped, walk
-from iree.winograd.passes.match.normalization_factors import (
+from iree.winograd.passes.match.normalizations.image_sum import (
+    ImageSum,
+    SummedExtents,
+    match_squared_deviations,
+)
+from iree.winograd.passes.match.normalizations.normalization_factors import (
     NormalizationFactors,
     match_normalization_factors,
 )

@@ -9,10 +9,15 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import rounding_type
-from iree.winograd.passes.match.layer_norm import LayerNorm, is_normalization, match_layer_norm
+from iree.winograd.passes.match.layouts.rearrangement import (
+    MOVES,
+    REARRANGING,
+    Rearrangement,
+    match_rearrangement,
+)
 from iree.winograd.passes.match.navigation import only_user, walk
-from iree.winograd.passes.match.rearrangement import MOVES, REARRANGING, Rearrangement, match_rearrangement
+from iree.winograd.passes.match.normalizations.layer_norm import LayerNorm, is_normalization, match_layer_norm
+from iree.winograd.passes.match.values.conversions import rounding_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

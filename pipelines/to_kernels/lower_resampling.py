@@ -10,13 +10,13 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import match_insert
-from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import rounded_to
-from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.convolutions.exact_type import held_type
+from iree.winograd.passes.match.layouts.channel_slice import match_insert
 from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.pixels.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.conversions import rounded_to
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

@@ -10,11 +10,11 @@ from iree.winograd.passes.build.conversions import converted, in_held_type
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.columns import columns_along
-from iree.winograd.passes.match.conversions import rounded_to
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.layouts.columns import columns_along
 from iree.winograd.passes.match.navigation import EXITS, only_user, walk
-from iree.winograd.passes.match.softmax import Softmax, divides, match_softmax
+from iree.winograd.passes.match.normalizations.softmax import Softmax, divides, match_softmax
+from iree.winograd.passes.match.values.conversions import rounded_to
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

@@ -14,20 +14,19 @@ from iree.winograd.passes.build.tensors import in_a_row, shape_of, size_of
 from iree.winograd.passes.build.transpositions import merged_to, transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import widened_source
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.image_sum import (
+from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
+from iree.winograd.passes.match.normalizations.image_sum import (
     ImageSum,
     SquaredDeviations,
     match_image_sum,
     match_squared_deviations,
 )
-from iree.winograd.passes.match.navigation import defining_operation, only_user, transforms, walk
-from iree.winograd.passes.match.normalization_factors import (
+from iree.winograd.passes.match.normalizations.normalization_factors import (
     NormalizationFactors,
     match_normalization_factors,
 )
-from iree.winograd.passes.match.pixel_sum import (
+from iree.winograd.passes.match.normalizations.pixel_sum import (
     PixelMean,
     match_pixel_mean,
     match_pixel_sum,
@@ -35,6 +34,7 @@ from iree.winograd.passes.match.pixel_sum import (
 )
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.conversions import widened_source
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

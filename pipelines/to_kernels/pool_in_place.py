@@ -18,18 +18,18 @@ from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_left
-from iree.winograd.passes.match.channel_slice import match_insert
-from iree.winograd.passes.match.concatenated import is_stored
-from iree.winograd.passes.match.constants import scalar_constant, uniform_constant
-from iree.winograd.passes.match.conversions import is_narrowing
+from iree.winograd.passes.match.convolutions.concatenated import is_stored
+from iree.winograd.passes.match.convolutions.exact_type import held_type
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.finishing import match_finishing
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.epilogues.finishing import match_finishing
+from iree.winograd.passes.match.layouts.channel_slice import match_insert
+from iree.winograd.passes.match.layouts.padding import match_pad
 from iree.winograd.passes.match.navigation import defining_operation, only_user, walk
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.padding import match_pad
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import scalar_constant, uniform_constant
+from iree.winograd.passes.match.values.conversions import is_narrowing
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.passes.rewrite.half_image import widen_operands
 

@@ -11,14 +11,14 @@ from iree.winograd.passes.build.slices import insert_channels
 from iree.winograd.passes.build.tensors import shape_of
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import ChannelSlice
-from iree.winograd.passes.match.conversions import is_narrowing
-from iree.winograd.passes.match.exact_type import held_type
-from iree.winograd.passes.match.half_precision import half_type
-from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first
+from iree.winograd.passes.match.convolutions.exact_type import held_type
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice
+from iree.winograd.passes.match.layouts.image_layout import is_transposition, to_channels_first
 from iree.winograd.passes.match.navigation import SIZE, readers, walk
-from iree.winograd.passes.match.selected_pixels import match_resized_pixels
+from iree.winograd.passes.match.pixels.selected_pixels import match_resized_pixels
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.conversions import is_narrowing
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

@@ -8,12 +8,16 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract, match_insert
-from iree.winograd.passes.match.constants import is_known_at_load
-from iree.winograd.passes.match.conversions import is_widening, widened_source
-from iree.winograd.passes.match.image_layout import is_transposition, to_channels_first, to_channels_last
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_extract, match_insert
+from iree.winograd.passes.match.layouts.image_layout import (
+    is_transposition,
+    to_channels_first,
+    to_channels_last,
+)
 from iree.winograd.passes.match.navigation import defining_operation, only_user, readers, walk
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.conversions import is_widening, widened_source
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.backend import Backend, Lowering

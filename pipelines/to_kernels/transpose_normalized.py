@@ -8,13 +8,13 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.transpositions import transposed
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.conversions import is_widening
-from iree.winograd.passes.match.convolution_form import is_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import is_convolution
 from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
-from iree.winograd.passes.match.image_layout import to_channels_first
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first
 from iree.winograd.passes.match.navigation import KEEPING_ELEMENTS, readers, walk
 from iree.winograd.passes.match.reductions import is_reduction
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.conversions import is_widening
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend

@@ -11,7 +11,7 @@ import pytest
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.dialect.resource_data import resource_data
 from iree.winograd.passes.build.constants import resource_constant
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.values.constants import constant_array
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (64, 3, 3, 3), (1000, 513)])

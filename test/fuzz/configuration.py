@@ -13,7 +13,7 @@ from unittest import mock
 from guest import EMULATED
 from hypothesis import strategies as st
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import Schedule
 from iree.winograd.pipelines.selection.candidates import (
     SearchSpace,

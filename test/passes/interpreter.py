@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from iree.winograd.dialect import ops, reference
 from iree.winograd.dialect.bindings import ir, linalg_structure
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.values.constants import constant_array
 
 ARITHMETIC: dict[str, Callable] = {
     "arith.addf": np.add,

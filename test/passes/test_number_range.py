@@ -6,7 +6,7 @@ from math import inf
 
 import pytest
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.number_range import number_range
+from iree.winograd.passes.match.values.number_range import number_range
 
 SIGMOID = """
     %negative = arith.negf %x : f32

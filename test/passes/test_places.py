@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.match.layouts.places import DigitSum
+from iree.winograd.passes.match.layouts.places import Places as FoundPlaces
+from iree.winograd.passes.match.layouts.rearrangement import match_rearrangement
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.places import DigitSum
-from iree.winograd.passes.match.places import Places as FoundPlaces
-from iree.winograd.passes.match.rearrangement import match_rearrangement
 
 Places = npt.NDArray[np.int64]
 

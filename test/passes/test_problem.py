@@ -7,8 +7,8 @@ from math import prod
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, MatmulProblem
 from wide import examples
 
 

@@ -14,8 +14,8 @@ from iree.winograd.passes.fold_filter import FoldFilter
 from iree.winograd.passes.fuse_epilogue import FuseEpilogue
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.algorithm import Algorithm, set_algorithm
-from iree.winograd.passes.match.convolution import Convolution, match_convolution
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution import Convolution, match_convolution
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.merge_phases import MergePhases
 from iree.winograd.passes.normalize_layout import NormalizeLayout

@@ -6,7 +6,7 @@ import random
 from collections import defaultdict
 from collections.abc import Callable
 
-from iree.winograd.passes.match.size_algebra import SizeAlgebra, SizeExpression
+from iree.winograd.passes.match.unknown_sizes.size_algebra import SizeAlgebra, SizeExpression
 
 Sizes = tuple[int, int]
 Function = Callable[[Sizes], int]

@@ -11,12 +11,12 @@ from iree.winograd.dialect.ops import register_dialect
 from iree.winograd.passes.convert_weight_gradient import ConvertWeightGradient
 from iree.winograd.passes.fuse_pad import FusePad
 from iree.winograd.passes.infrastructure.algorithm import Algorithm, set_algorithm
-from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.weight_gradient import (
+from iree.winograd.passes.match.convolutions.weight_gradient import (
     WeightGradient,
     match_weight_gradient,
     weight_gradients,
 )
+from iree.winograd.passes.match.navigation import walk
 from iree.winograd.passes.normalize_layout import NormalizeLayout
 from iree.winograd.passes.verify import Verify
 from weight_gradient_source import WeightGradientSource

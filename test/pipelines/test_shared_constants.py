@@ -8,7 +8,7 @@ import pytest
 import torch
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.constants import SharedConstants
-from iree.winograd.passes.match.constants import constant_array
+from iree.winograd.passes.match.values.constants import constant_array
 from wide import wide
 
 CHANNELS = 64

@@ -16,7 +16,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure import registry
 from iree.winograd.passes.infrastructure.algorithm import algorithm_of
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.prediction import TIME_TOLERANCE
 from iree.winograd.pipelines.selection.select_algorithm import SelectAlgorithm

@@ -15,7 +15,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.importers.torch_operators import resizing
 from iree.winograd.passes.fold_resampling import FoldResampling
 from iree.winograd.passes.match.navigation import walk
-from iree.winograd.passes.match.resampling import Resampling, match_resampling
+from iree.winograd.passes.match.pixels.resampling import Resampling, match_resampling
 from torch.nn.functional import interpolate
 from wide import wide
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from iree.winograd import InvalidOptionError, TuningError, cli, tune
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule

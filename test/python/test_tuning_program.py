@@ -7,7 +7,7 @@ import pytest
 from host import HOST
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.algorithm import algorithm_of
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.selection.candidates import iree_implementation

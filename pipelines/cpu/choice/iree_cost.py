@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from iree.winograd.passes.match.problem import MatmulProblem
+from iree.winograd.passes.match.convolutions.problem import MatmulProblem
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.machines.model import CpuMachine
 from iree.winograd.pipelines.machines.units import KIBIBYTE

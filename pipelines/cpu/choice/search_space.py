@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, MatmulProblem
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.cpu.kernels.group_moments import moments_misfit
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit, ranges_bytes, scheduled_shape
 from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget

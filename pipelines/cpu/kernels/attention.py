@@ -9,7 +9,7 @@ from functools import cached_property
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.products.attention import AttentionProblem
 from iree.winograd.pipelines.cpu.kernels.attention_blocking import AttentionBlocking
 from iree.winograd.pipelines.cpu.kernels.attention_memory import AttentionMemory, KeyBlock, RowState
 from iree.winograd.pipelines.cpu.kernels.attention_weights import AttentionWeights

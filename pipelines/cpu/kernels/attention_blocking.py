@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.products.attention import AttentionProblem
 from iree.winograd.pipelines.cpu.kernels.column_panels import (
     INDEPENDENT_SUMS,
     ColumnPanels,

@@ -8,7 +8,7 @@ from math import prod
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import summed_block
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
+from iree.winograd.passes.match.products.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.cpu.processor.product import Panel, RegisterBlock, Rows
 from iree.winograd.pipelines.cpu.processor.target import ROW_PADDING, CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import Lines, copy_transposed

@@ -10,7 +10,7 @@ import numpy as np
 from iree.winograd.dialect.algebra.bf16 import BITS, bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import memref
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.cpu.processor.matrix_unit import (
     TILE_BYTES,
     TILE_CHANNELS,

@@ -8,7 +8,7 @@ from functools import reduce
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.columns import ColumnMatrices
+from iree.winograd.passes.match.layouts.columns import ColumnMatrices
 from iree.winograd.pipelines.cpu.kernels.exponentials import inverse_sum, lowest
 from iree.winograd.pipelines.cpu.kernels.rows import CHAINS, WORKGROUP_ELEMENTS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from iree.winograd.dialect.algebra.bf16 import bf16_bits
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.reference import copy_matrices
-from iree.winograd.passes.match.conversions import holds
+from iree.winograd.passes.match.values.conversions import holds
 from iree.winograd.pipelines.cpu.tiles.filter_transform import FilterTransform
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop

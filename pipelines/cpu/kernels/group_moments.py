@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.largest_divisor import largest_divisor
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.image_sum import SummedExtents
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.buffer import Buffer, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, named

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.passes.match.image_layout import to_channels_first
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from iree.winograd.passes.match.element_types import F32
+from iree.winograd.passes.match.convolutions.element_types import F32
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.processor.matrix_unit import TILE_REGISTERS, TILE_ROWS
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.strips import strip_elements

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.channel_scale import is_channel_scale
-from iree.winograd.passes.match.conversions import widened_source
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.epilogues.channel_scale import is_channel_scale
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.conversions import widened_source
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor, read_tensor
 from iree.winograd.pipelines.emission.element_function import VectorFunction

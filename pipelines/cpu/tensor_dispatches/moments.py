@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from iree.winograd.passes.match.image_sum import ImageSum
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.normalizations.image_sum import ImageSum
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.numbers.f32 import F32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.half_precision import half_type
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.processor.transposition import EXCHANGED_HALVES, MAX_INTERLEAVED_CHANNELS
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor

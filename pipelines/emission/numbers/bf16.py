@@ -11,9 +11,9 @@ from math import inf
 import numpy as np
 from iree.winograd.dialect.algebra.bf16 import BITS
 from iree.winograd.dialect.bindings import arith, ir, vector
-from iree.winograd.passes.match.conversions import holds
-from iree.winograd.passes.match.half_precision import KEEPING_HALF
 from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.values.conversions import holds
+from iree.winograd.passes.match.values.half_precision import KEEPING_HALF
 from iree.winograd.pipelines.emission.intrinsic import call_intrinsic
 from iree.winograd.pipelines.emission.vectors import constant_like, multiply_add
 

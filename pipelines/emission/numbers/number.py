@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import inf
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.pipelines.emission.vectors import constant_like
 
 Function = Callable[..., ir.Value]

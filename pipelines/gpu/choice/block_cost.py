@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import hypot, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.columns import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import log, prod
 
-from iree.winograd.passes.match.element_types import element_bytes
-from iree.winograd.passes.match.problem import OTHER_SIZES
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD

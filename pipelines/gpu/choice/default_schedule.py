@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import geometric_mean
 
-from iree.winograd.passes.match.problem import OTHER_SIZES
+from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.machines.model import GpuMachine

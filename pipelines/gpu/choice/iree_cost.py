@@ -11,7 +11,7 @@ from math import hypot, prod, sqrt
 from types import MappingProxyType
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.problem import MatmulProblem
+from iree.winograd.passes.match.convolutions.problem import MatmulProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import is_depthwise
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule

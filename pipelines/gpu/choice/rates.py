@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.element_types import F32
+from iree.winograd.passes.match.convolutions.element_types import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import COOPERATIVE, MFMA, MatrixUnit
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule, MfmaGemmSchedule

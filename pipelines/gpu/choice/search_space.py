@@ -6,10 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.element_types import F32
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.convolutions.element_types import F32
+from iree.winograd.passes.match.convolutions.problem import (
+    ConvolutionProblem,
+    MatmulProblem,
+    WeightGradientProblem,
+)
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from iree.winograd.dialect.bindings import arith, gpu, ir, llvm, memref, vector
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan, workgroup_id

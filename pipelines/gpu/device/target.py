@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import reduce
 from types import MappingProxyType
 
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.machines.amd import amd_family
 from iree.winograd.pipelines.machines.units import KIBIBYTE

@@ -7,8 +7,8 @@ from dataclasses import replace
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.attention_mask import as_added
 from iree.winograd.passes.build.conversions import converted
-from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.products.attention import AttentionProblem
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

@@ -9,11 +9,11 @@ from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.channel_slice import match_extract
-from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
-from iree.winograd.passes.match.image_layout import to_channels_last
+from iree.winograd.passes.match.layouts.channel_slice import match_extract
+from iree.winograd.passes.match.layouts.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.slices import match_slice
+from iree.winograd.passes.match.values.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.pipelines.emission.convolution_signature import (
     image_tensor,
     read_tensor,

@@ -7,12 +7,12 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.epilogue_operand import EpilogueOperand
-from iree.winograd.passes.match.half_precision import half_type
+from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.layouts.rearrangement import Rearrangement, match_rearrangement
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.rearrangement import Rearrangement, match_rearrangement
 from iree.winograd.passes.match.sizes import is_dynamic
+from iree.winograd.passes.match.values.half_precision import half_type
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.work import BATCH, Size
 from iree.winograd.pipelines.gpu.device.launch import Launcher, TensorArgument, WorkgroupThreads

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.constants import Array, constant_array
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.passes.match.values.constants import Array, constant_array
 from iree.winograd.pipelines.emission.dispatch import kernel_name
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.gpu.device.launch import Operand, TensorArgument, WorkgroupThreads

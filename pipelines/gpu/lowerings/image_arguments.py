@@ -8,8 +8,8 @@ from math import prod
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import GradientTransformOp, InputTransformOp
-from iree.winograd.passes.match import image_layout
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_extract
+from iree.winograd.passes.match.layouts import image_layout
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_extract
 from iree.winograd.passes.match.navigation import unreshaped
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.work import BATCH, Size

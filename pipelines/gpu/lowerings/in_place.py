@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.channel_slice import ChannelSlice, match_insert
-from iree.winograd.passes.match.element_types import element_bytes
+from iree.winograd.passes.match.convolutions.element_types import element_bytes
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.problems.group import ConvolutionGroup

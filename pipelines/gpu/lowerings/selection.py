@@ -7,10 +7,13 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match import image_layout
+from iree.winograd.passes.match.layouts import image_layout
 from iree.winograd.passes.match.navigation import is_empty
-from iree.winograd.passes.match.position_arithmetic import PositionArithmetic, match_position_arithmetic
-from iree.winograd.passes.match.selected_pixels import PixelTap
+from iree.winograd.passes.match.pixels.position_arithmetic import (
+    PositionArithmetic,
+    match_position_arithmetic,
+)
+from iree.winograd.passes.match.pixels.selected_pixels import PixelTap
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.selection import Selection
 from iree.winograd.pipelines.emission.signature import DispatchTensor

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.tensors import size_of
-from iree.winograd.passes.match.image_sum import ImageSum, SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import ImageSum, SummedExtents
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor
 from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.numbers.f32 import F32

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule

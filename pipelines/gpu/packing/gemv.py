@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from iree.winograd.dialect.algebra.bf16 import bf16_bits
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f32 import F32

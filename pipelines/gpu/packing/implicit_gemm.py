@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape, product
 from iree.winograd.pipelines.emission.work import Sizes

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.index import Index, ceildiv, select_index
 from iree.winograd.pipelines.emission.work import Sizes

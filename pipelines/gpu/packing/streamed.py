@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from iree.winograd.passes.match.constants import Array
+from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.index import Index, select_index
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import QUAD

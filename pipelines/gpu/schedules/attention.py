@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.products.attention import AttentionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS

@@ -8,7 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from iree.winograd.dialect.decomposition import Decomposition
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.shape import ConvolutionShape

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.element_types import F32, ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import F32, ElementTypes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.passes.match.no_match import Reason
-from iree.winograd.passes.match.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MFMA, MMA, MatrixUnit
 from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

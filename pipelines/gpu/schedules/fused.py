@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import RESIDENT_THREADS
 from iree.winograd.pipelines.problems.schedule import Schedule

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.f16 import F16
 from iree.winograd.pipelines.emission.numbers.f32 import F32

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu.device.memory import QUAD, QUAD_BYTES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 

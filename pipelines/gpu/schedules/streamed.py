@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS, registers_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import gcd
 from types import MappingProxyType
 
-from iree.winograd.passes.match.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import OCTET, QUAD
 from iree.winograd.pipelines.gpu.device.tensor_map import MAP_ALIGNMENT, MAP_BYTES, MAX_BOX_ROWS

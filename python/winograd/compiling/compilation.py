@@ -30,9 +30,9 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailure, RewriteFailuresError
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
-from iree.winograd.passes.match.constants import AT_LOAD_ATTRIBUTE
-from iree.winograd.passes.match.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
 from iree.winograd.passes.match.navigation import walk
+from iree.winograd.passes.match.values.constants import AT_LOAD_ATTRIBUTE
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.compile_pipeline import command_pipeline, compile_pipeline
 from iree.winograd.pipelines.iree_workarounds.assert_first import is_check

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from iree.winograd.dialect.bindings import func, ir
-from iree.winograd.passes.match.kernels_of_constants import kernels_of_constants
 from iree.winograd.passes.match.navigation import (
     KERNEL,
     defining_operation,
@@ -18,6 +17,7 @@ from iree.winograd.passes.match.navigation import (
     operations_of,
     symbol_name,
 )
+from iree.winograd.passes.match.values.kernels_of_constants import kernels_of_constants
 
 
 class KernelBodies:

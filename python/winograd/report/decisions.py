@@ -11,7 +11,7 @@ from math import isfinite, prod
 from iree.compiler import version as compiler_version
 from iree.winograd import __version__
 from iree.winograd.passes.infrastructure.containment import RewriteFailure
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_record
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.machines.model import Limits

@@ -13,7 +13,7 @@ from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.compiling.program import Source
 from iree.winograd.errors import InvalidOptionError, TuningError
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.machines.host import available_processors, physical_cores
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions

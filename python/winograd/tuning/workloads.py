@@ -17,7 +17,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import CompilationError
 from iree.winograd.passes.infrastructure.containment import Containment, RewriteFailuresError
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.module_backend import unsupported_target
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.compile_pipeline import compile_pipeline

@@ -19,7 +19,7 @@ from checked_programs import check_together, compile_rewritten
 from host import flags_of_host_with
 from iree.winograd.compiling.compilation import Compilation, Stages
 from iree.winograd.compiling.program import open_session, open_source
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels.half_matrix_unit import HalfMatrixUnitKernel
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for, kernel_misfit

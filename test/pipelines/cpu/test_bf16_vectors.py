@@ -16,7 +16,7 @@ from agreement import expect_within
 from checked_programs import check_together
 from host import HOST
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu import backend
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.kernels import bf16_vectors

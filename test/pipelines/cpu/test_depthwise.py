@@ -12,7 +12,7 @@ from checked_programs import check_together
 from convolution_program import Program
 from host import HOST
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kernel
 from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.choice.kernel_choices import KERNEL_CHOICES
 from iree.winograd.pipelines.cpu.kernels.kernel_of import KERNEL_KINDS, kernel_for, kernel_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget

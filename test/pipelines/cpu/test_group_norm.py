@@ -10,7 +10,7 @@ import pytest
 import torch
 from group_norm_program import ROUNDINGS, UNIT_ROUNDOFF, Normalized, activated, normalized
 from half_precision import STORED_ROUNDOFF
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.cpu.kernels.group_moments import GroupMomentsKernel, moments_misfit
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from torch import nn

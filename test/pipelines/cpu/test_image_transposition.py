@@ -18,7 +18,7 @@ from iree.winograd.calibration.programs import backend_of, compile_module
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.loading.device import BUFFER_ALIGNMENT
-from iree.winograd.passes.match.image_layout import to_channels_first, to_channels_last
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first, to_channels_last
 from iree.winograd.pipelines.problems.reflection import UNALIGNED_KEY
 from iree.winograd.pipelines.problems.tensor_operations import ChannelsFirst, ChannelsLast
 from wide import lesser, wide, wide_combinations

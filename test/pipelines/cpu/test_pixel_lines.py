@@ -11,7 +11,7 @@ import pytest
 from checked_programs import check_together, compile_rewritten
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget

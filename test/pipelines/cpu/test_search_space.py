@@ -7,8 +7,12 @@ from dataclasses import fields, replace
 import pytest
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.element_types import ElementTypes
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.passes.match.convolutions.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.problem import (
+    ConvolutionProblem,
+    MatmulProblem,
+    WeightGradientProblem,
+)
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.search_space import UNKNOWN_SIZE_TOLERANCE, CpuSearchSpace

@@ -8,7 +8,7 @@ import pytest
 from checked_programs import check_together
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import RowPart, row_parts, skips_padding
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from wide import wide_combinations

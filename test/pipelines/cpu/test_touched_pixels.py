@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.default_schedule import fastest_by_kernel
 from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_for

@@ -8,7 +8,7 @@ from math import lcm
 import pytest
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.choice.layout_cost import shared_line_seconds
 from iree.winograd.pipelines.cpu.choice.rates import SHARED_LINE_SECONDS

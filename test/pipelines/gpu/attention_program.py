@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import torch
-from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
+from iree.winograd.passes.match.products.attention import AttentionProblem
+from iree.winograd.passes.match.products.batch_matmul import BatchProduct, Matrices
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from attention_program import Heads, MaskedHeads, Pixels, Projected, attended, of_tokens
 from iree.winograd.compiling.program import compile
-from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.products.attention import AttentionProblem
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.lowerings import attention as attention_lowering
 from iree.winograd.pipelines.gpu.schedules.attention import MultiplyAddAttentionSchedule

@@ -12,8 +12,8 @@ from agreement import expect_within
 from half_pointwise import choosing, pointwise_ptx
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
-from iree.winograd.passes.match.element_types import F32
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.element_types import F32
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectProductKernel
 from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct

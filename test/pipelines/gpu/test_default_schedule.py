@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.element_types import F32, ElementTypes
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.element_types import F32, ElementTypes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

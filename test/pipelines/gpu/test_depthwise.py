@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from checked_programs import check_together
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.column_schedules import AHEAD_SCHEDULES
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule

@@ -15,7 +15,7 @@ from checked_programs import check_together
 from convolution_program import Program
 from iree.winograd.cuda.early_launch import with_waits
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.block_cost import block_seconds
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

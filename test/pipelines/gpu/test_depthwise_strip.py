@@ -11,7 +11,7 @@ import pytest
 from agreement import expect_within
 from checked_programs import check_together
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.schedules.columns import DepthwiseStripSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine

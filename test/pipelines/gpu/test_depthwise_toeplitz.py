@@ -16,7 +16,7 @@ from agreement import expect_within
 from half_pointwise import choosing
 from iree.winograd.compiling.assembler import installed_assembler
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

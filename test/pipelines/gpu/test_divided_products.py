@@ -10,7 +10,7 @@ import pytest
 from agreement import expect_within
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.kernels.winograd.transforms import transform_grid
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking

@@ -22,7 +22,7 @@ from group_norm_program import (
 )
 from half_precision import STORED_ROUNDOFF
 from iree.winograd.compiling.program import compile
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu.lowerings import group_norm as group_norm_lowering
 from iree.winograd.pipelines.gpu.schedules import group_norm
 from iree.winograd.pipelines.gpu.schedules.group_norm import (

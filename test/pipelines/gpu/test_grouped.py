@@ -16,7 +16,7 @@ from checked_programs import check_together, compile_rewritten
 from iree.winograd.dialect.algebra.numerics import error_bound
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules
 from iree.winograd.pipelines.gpu.kernels.grouped.grouped import GroupedKernel
 from iree.winograd.pipelines.gpu.schedules.columns import GroupedBlockSchedule, GroupedSchedule

@@ -17,7 +17,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.algebra.numerics import predicted_gradient_error
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.weight_gradient_schedules import HALF_GRADIENT_BLOCKS
 from iree.winograd.pipelines.gpu.device.target import GpuTarget

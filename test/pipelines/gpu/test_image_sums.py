@@ -22,7 +22,7 @@ from group_norm_program import (
 )
 from iree.winograd.compiling.program import Source
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels
 from iree.winograd.pipelines.gpu.device.memory import OCTET

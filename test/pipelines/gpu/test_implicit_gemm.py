@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

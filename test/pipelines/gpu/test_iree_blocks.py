@@ -9,7 +9,7 @@ import pytest
 from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.program import open_session, open_source
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.choice.iree_blocks import IreeBlock, block_by_rocm, block_by_vulkan
 from iree.winograd.targets import target_flags
 from wide import wide_combinations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from checked_programs import check_together
-from iree.winograd.passes.match.problem import ConvolutionProblem, WeightGradientProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, WeightGradientProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.cost_model import INPUT_ELEMENT_LATENCY
 from iree.winograd.pipelines.gpu.choice.search_space import SPILLED_FACTOR

@@ -17,7 +17,7 @@ import pytest
 from iree.compiler import ir
 from iree.compiler.dialects import iree_codegen, iree_gpu  # noqa: F401
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules

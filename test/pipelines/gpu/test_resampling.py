@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from iree.winograd.compiling.program import compile
-from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.passes.match.pixels.resampling import Axis
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu import tensor_kernels

@@ -14,7 +14,7 @@ import pytest
 from agreement import expect_within
 from iree.winograd.dialect.algebra.numerics import predicted_error
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules
 from iree.winograd.pipelines.gpu.choice.default_schedule import default_schedules

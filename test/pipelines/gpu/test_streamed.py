@@ -15,8 +15,8 @@ from iree.winograd.compiling.assembler import installed_assembler
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.match.element_types import F32, ElementTypes
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.element_types import F32, ElementTypes
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from half_pointwise import choosing, pointwise_ptx
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
 from iree.winograd.pipelines.gpu.kernels.direct.streamed import StreamedKernel
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking

@@ -13,7 +13,7 @@ import pytest
 from checked_programs import compile_rewritten
 from convolution_program import Program
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.gpu.backend import GpuBackend
 from iree.winograd.pipelines.gpu.choice.gemm_schedules import GEMM_SCHEDULES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget, TileLimits

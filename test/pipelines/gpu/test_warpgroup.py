@@ -13,8 +13,8 @@ import pytest
 from checked_programs import check_together
 from iree.winograd.dialect.bindings import func, ir
 from iree.winograd.dialect.decomposition import decompose
-from iree.winograd.passes.match.element_types import F32
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.element_types import F32
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.control_flow import loop
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.gpu.choice.candidate_schedules import schedules

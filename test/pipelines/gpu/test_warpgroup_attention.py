@@ -15,8 +15,8 @@ import pytest
 import torch
 from attention_program import HalfBetween, MaskedHeads, RoundedHeads, attended, of_tokens
 from iree.winograd.compiling.program import compile
-from iree.winograd.passes.match.attention import MaskRows
-from iree.winograd.passes.match.batch_matmul import Matrices
+from iree.winograd.passes.match.products.attention import MaskRows
+from iree.winograd.passes.match.products.batch_matmul import Matrices
 from iree.winograd.pipelines.gpu.schedules import attention_fit
 from iree.winograd.pipelines.gpu.schedules.attention import WarpgroupAttentionSchedule
 from iree.winograd.pipelines.gpu.schedules.attention_fit import attention_schedule

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.selection.implementation import Implementation

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import implementation_from_record
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 

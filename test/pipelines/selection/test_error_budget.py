@@ -15,7 +15,7 @@ import torch
 from iree.winograd.dialect.algebra.numerics import predicted_error, rounding_error
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.candidates import direct_algorithm
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.prediction import (

@@ -10,7 +10,7 @@ from math import prod, sqrt
 import pytest
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME, Algorithm
-from iree.winograd.passes.match.problem import OTHER_SIZES, ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES, ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_ranges_of, set_schedule_ranges
 from iree.winograd.pipelines.cpu.backend import CpuBackend
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget

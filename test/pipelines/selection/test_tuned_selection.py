@@ -21,8 +21,8 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.reference import convolution
 from iree.winograd.passes.infrastructure.algorithm import Algorithm, algorithm_of
 from iree.winograd.passes.infrastructure.registry import PassError
-from iree.winograd.passes.match.convolution_form import convolutions
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.convolution_form import convolutions
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import schedule_of
 from iree.winograd.pipelines.backends.search_space import SearchSpace
 from iree.winograd.pipelines.cpu.backend import CpuBackend

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.passes.match.batch_matmul import Matrices
+from iree.winograd.passes.match.products.attention import AttentionProblem
+from iree.winograd.passes.match.products.batch_matmul import Matrices
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import constant_like

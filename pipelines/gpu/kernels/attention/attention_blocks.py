@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.attention import AttentionProblem
-from iree.winograd.passes.match.batch_matmul import Matrices
+from iree.winograd.passes.match.products.attention import AttentionProblem
+from iree.winograd.passes.match.products.batch_matmul import Matrices
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 from iree.winograd.dialect.bindings import arith, ir, math
-from iree.winograd.passes.match.attention import AttentionProblem
+from iree.winograd.passes.match.products.attention import AttentionProblem
 from iree.winograd.pipelines.emission.functions import LOG2_E
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32

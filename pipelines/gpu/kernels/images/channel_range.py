@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.channel_slice import ChannelSlice
+from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.places import Places
+from iree.winograd.passes.match.layouts.places import Places
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS, Numbers

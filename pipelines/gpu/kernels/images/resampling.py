@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.passes.match.pixels.resampling import Axis
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast, multiply_add, splat

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.position_arithmetic import PositionArithmetic
+from iree.winograd.passes.match.pixels.position_arithmetic import PositionArithmetic
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS

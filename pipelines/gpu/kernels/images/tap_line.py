@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.passes.match.pixels.resampling import Axis
 from iree.winograd.pipelines.emission.index import Index
 
 _FRACTIONS = 1 << 16

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from iree.winograd.passes.match.resampling import Axis
+from iree.winograd.passes.match.pixels.resampling import Axis
 from iree.winograd.pipelines.emission.index import Index
 
 _WEIGHT_ROUNDING = 2.0**-23

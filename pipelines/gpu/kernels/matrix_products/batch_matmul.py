@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, vector
-from iree.winograd.passes.match.batch_matmul import BatchProduct, Matrices
+from iree.winograd.passes.match.products.batch_matmul import BatchProduct, Matrices
 from iree.winograd.pipelines.emission.control_flow import loop_carried, when
 from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.vectors import broadcast

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir, memref
-from iree.winograd.passes.match.batch_matmul import Matrices
+from iree.winograd.passes.match.products.batch_matmul import Matrices
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
 from iree.winograd.pipelines.emission.numbers.f32 import F32

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, math
-from iree.winograd.passes.match.columns import ColumnMatrices
+from iree.winograd.passes.match.layouts.columns import ColumnMatrices
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.vectors import constant_like

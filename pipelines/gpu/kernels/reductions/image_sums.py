@@ -9,7 +9,7 @@ from functools import reduce
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir
-from iree.winograd.passes.match.image_sum import SummedExtents
+from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
 from iree.winograd.pipelines.emission.element_function import ElementFunction
 from iree.winograd.pipelines.emission.index import Index, ceildiv

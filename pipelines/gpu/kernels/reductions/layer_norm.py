@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import arith, ir, math
-from iree.winograd.passes.match.places import Places
+from iree.winograd.passes.match.layouts.places import Places
 from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.places import source_place
 from iree.winograd.pipelines.emission.vectors import constant_like

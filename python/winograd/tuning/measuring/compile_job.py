@@ -10,7 +10,7 @@ from iree.winograd.compiling.compilation import Compilation
 from iree.winograd.compiling.phases import Stages
 from iree.winograd.compiling.program import compilation_error, open_session
 from iree.winograd.diagnostic import Diagnostic
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.options import WinogradOptions
 

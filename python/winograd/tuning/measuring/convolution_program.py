@@ -10,7 +10,7 @@ from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.groups import merged, split
 from iree.winograd.passes.build.tensors import zero_filled
 from iree.winograd.passes.build.transpositions import transposed
-from iree.winograd.passes.match.image_layout import to_channels_first, to_channels_last
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first, to_channels_last
 
 from .constant_filter_program import ConstantFilterProgram
 from .layer_program import DYNAMIC_BATCH, Array, Sizes, f32

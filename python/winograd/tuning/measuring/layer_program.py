@@ -10,7 +10,7 @@ import numpy.typing as npt
 from iree.winograd.dialect.bindings import func, ir, tensor
 from iree.winograd.passes.build.tensors import index_constant
 from iree.winograd.passes.infrastructure.algorithm import set_algorithm
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.backends.schedules import set_schedule
 from iree.winograd.pipelines.selection.implementation import Implementation
 

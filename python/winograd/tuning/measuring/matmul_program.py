@@ -10,7 +10,7 @@ from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.groups import rows_of_image
 from iree.winograd.passes.build.named import build_named
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.match.problem import MatmulProblem
+from iree.winograd.passes.match.convolutions.problem import MatmulProblem
 
 from .constant_filter_program import ConstantFilterProgram
 from .layer_program import Array, Sizes, f32

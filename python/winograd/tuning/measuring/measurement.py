@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from iree.winograd.loading.device import open_device
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.targets import driver_name
 
 from .bound_program import BoundProgram

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.passes.build.slices import padded
-from iree.winograd.passes.match.problem import ConvolutionProblem
+from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 
 from .layer_program import f32
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from iree.winograd.passes.match.problem import ConvolutionProblem, MatmulProblem, WeightGradientProblem
+from iree.winograd.passes.match.convolutions.problem import (
+    ConvolutionProblem,
+    MatmulProblem,
+    WeightGradientProblem,
+)
 
 from .convolution_program import ConvolutionProgram
 from .layer_program import LayerProgram

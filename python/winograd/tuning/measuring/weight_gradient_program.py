@@ -11,7 +11,7 @@ from iree.winograd.dialect import reference
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.convolution import build_convolution
 from iree.winograd.passes.build.tensors import zero_filled
-from iree.winograd.passes.match.weight_gradient import IN_SUMS_WORDS
+from iree.winograd.passes.match.convolutions.weight_gradient import IN_SUMS_WORDS
 
 from .layer_program import Array, LayerProgram, Sizes, f32
 from .padding import padded_image

@@ -1,0 +1,1 @@
+"""Convolutions and their gradients: sizes, layouts, types."""

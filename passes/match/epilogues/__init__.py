@@ -1,0 +1,1 @@
+"""What is computed of each element behind a kernel's own work."""

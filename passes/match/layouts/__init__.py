@@ -1,0 +1,1 @@
+"""Where the elements of a tensor lie in another one: slices, views, transpositions, shuffles, padding."""

@@ -1,0 +1,1 @@
+"""Images of another's pixels: resized, pooled, or selected at positions that are computed."""

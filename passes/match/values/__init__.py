@@ -1,0 +1,1 @@
+"""What is known of values: constants, their types, the ranges of numbers."""
