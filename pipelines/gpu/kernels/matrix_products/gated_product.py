@@ -83,7 +83,7 @@ class GatedOutputs(BlockOutputs):
     def row(self, row: Index) -> ResultRow:
         image, position = self._located(row, existing=True)
         first = self.output.offset([image, *position, self._channel(self.block.first_column) // PAIR])
-        width, columns = self.output.number.bytes, Index(self.packing.schedule.block_columns // PAIR)
+        width, columns = self.output.number.bytes, self._columns() // PAIR
         return ResultRow(self._exists(row), self.output.address + first * width, columns * width)
 
     def _write(

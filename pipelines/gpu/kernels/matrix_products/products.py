@@ -144,10 +144,15 @@ class Outputs(Results, ABC):
     def row(self, row: Index) -> ResultRow:
         image, position = self._located(row, existing=True)
         first = self.output.offset([image, *position, self._channel(self.block.first_column)])
-        width, columns = self.output.number.bytes, Index(self.packing.schedule.block_columns)
-        if self.packing.group_outputs != self.packing.padded_filters:
-            columns = columns.minimum(Index(self.packing.group_outputs) - self.block.first_column)
-        return ResultRow(self._exists(row), self.output.address + first * width, columns * width)
+        width = self.output.number.bytes
+        return ResultRow(self._exists(row), self.output.address + first * width, self._columns() * width)
+
+    def _columns(self) -> Index:
+        """Those of the block that are outputs."""
+        columns = Index(self.packing.schedule.block_columns)
+        if self.packing.group_outputs == self.packing.padded_filters:
+            return columns
+        return columns.minimum(Index(self.packing.group_outputs) - self.block.first_column)
 
     def _write(
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index

@@ -142,8 +142,10 @@ class WarpgroupResults:
         """Stores the neighbours of a step, 16 bytes at once where rows begin at multiples of as many."""
         type_ = ir.VectorType(finished.type)
         count, width = type_.shape[0], type_.element_type.width // 8
-        offset = self._lane % QUAD * (count * width) + step * QUAD * count * width
-        exists = row.exists if row.size.known is not None else row.exists & offset.less_than(row.size)
+        first_byte, step_bytes = step * QUAD * count * width, QUAD * count * width
+        offset = self._lane % QUAD * (count * width) + first_byte
+        has_all = row.size.known is not None and first_byte + step_bytes <= row.size.known
+        exists = row.exists if has_all else row.exists & offset.less_than(row.size)
         together = min(
             count, (QUAD_BYTES if self._results.row_bytes is not None else QUAD_BYTES // 2) // width
         )
