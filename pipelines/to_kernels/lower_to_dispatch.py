@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.ops import FilterGradientOp, OutputTransformOp
-from iree.winograd.passes.infrastructure.containment import rewrite_each
+from iree.winograd.passes.infrastructure.containment import RewriteFailure, rewrite_each
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
+from iree.winograd.passes.infrastructure.remarks import remark_missed
 from iree.winograd.passes.infrastructure.unit import Unit, origin_of, set_origin
 from iree.winograd.passes.match.navigation import defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
@@ -42,7 +43,8 @@ class LowerToDispatch:
 
     Where a product has several schedules, for ranges of tiles, the dispatches of a GPU's kernels all write
     one result, of which those have workgroups whose range a call's images are in. Those of a CPU are one,
-    whose workgroups run the kernel of that range.
+    whose workgroups run the kernel of that range. Where these can't be emitted, the product's own schedule is
+    for all sizes.
 
     A CPU's kernel reads an input that is a slice of a tensor's channels from that tensor, and writes an
     output that is only inserted into one in place: then the group is replaced together with the insertion.
@@ -114,7 +116,10 @@ def _replace(
 def _lowered(
     group: ConvolutionGroup | WeightGradientGroup, schedule: Schedule, lowering: Lowering
 ) -> ir.Value:
-    """By `schedule`, or by those of several ranges of sizes, which it stands in for where they misfit."""
+    """By `schedule`, or by those of several ranges of sizes, which it stands in for where they misfit.
+
+    Ranges whose kernels can't be emitted are a failure of their own: it costs them, not the convolution.
+    """
     ranges = schedule_ranges_of(group.product)
     if not ranges or isinstance(group, WeightGradientGroup):
         return lowering.lower(group, schedule)
@@ -126,7 +131,22 @@ def _lowered(
             for each in ranges
         ]
     )
-    return lowering.lower_ranges(group, fitting) if len(fitting) > 1 else lowering.lower(group, schedule)
+    results: list[ir.Value] = []
+    if len(fitting) > 1:
+        rewrite_each(
+            "ranged kernel",
+            [group.product],
+            lambda _: results.append(lowering.lower_ranges(group, fitting)),
+            operation_of=lambda product: product,
+            leave=_remark_single,
+        )
+    return results[0] if results else lowering.lower(group, schedule)
+
+
+def _remark_single(product: ir.Operation, failure: RewriteFailure) -> None:
+    remark_missed(
+        product, "winograd-lower-to-dispatch", f"one kernel computes images of all sizes: {failure}"
+    )
 
 
 def _set_origin_of_dispatches(result: ir.Value, origin: Unit) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import iree.winograd
 import numpy as np
@@ -12,6 +14,8 @@ from agreement import expect_within
 from convolution_program import Program
 from iree.winograd.loading.runtime import ThreadsWarning
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
+from iree.winograd.pipelines.cpu.kernels.direct import DirectKernel
+from iree.winograd.pipelines.cpu.kernels.winograd import WinogradKernel
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
@@ -173,6 +177,33 @@ def test_a_kernel_that_a_range_misfits_is_left_out() -> None:
     """Filters known only in a call are packed for one kernel, which is right for all sizes."""
     program = replace(RANGED[0], constant_filter=False, output_channels_first=True, input_channels_first=True)
     program.check_sizes([(5, 5), (28, 28), (29, 40)], threads=1)
+
+
+@pytest.mark.parametrize("kernels", [(DirectKernel,), (DirectKernel, WinogradKernel)], ids=len)
+def test_ranges_whose_kernels_cannot_be_emitted_cost_no_more_than_they_have_to(
+    monkeypatch: pytest.MonkeyPatch, kernels: tuple[type[Any], ...]
+) -> None:
+    """A layer has the kernel of its one schedule then, and is IREE's only if that can't be emitted either."""
+
+    def failing(emit: Callable[..., None]) -> Callable[..., None]:
+        def fail(*arguments: object) -> None:
+            emit(*arguments)
+            raise KeyError("an oversight")
+
+        return fail
+
+    for kernel in kernels:
+        monkeypatch.setattr(kernel, "emit", failing(kernel.emit))
+    program = RANGED[0]
+    with pytest.warns(iree.winograd.RewriteWarning) as caught:
+        compiled = iree.winograd.compile(program.function("main"), threads=1, size_hint=program.size)
+    has_kernel = WinogradKernel not in kernels
+    left = "ranged kernel 0" if has_kernel else "convolution 0"
+    assert f"'an oversight'; {left} was left as it is" in str(caught[-1].message)
+    assert (b"winograd_f4x4_3x3" in compiled) == has_kernel
+    function = iree.winograd.load(compiled, device="local-sync")
+    for size in RANGED_SIZES:
+        replace(program, size=size).expect_right(function)
 
 
 def _allows_outputs(program: Program, size: tuple[int, ...]) -> bool:
