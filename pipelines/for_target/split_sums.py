@@ -16,6 +16,7 @@ from iree.winograd.passes.build.tensors import shape_of, zero_filled
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.elementwise import Elementwise, captures, match_elementwise
+from iree.winograd.passes.match.groups import reassociation_of
 from iree.winograd.passes.match.navigation import defining_operation, readers, transforms, walk
 from iree.winograd.passes.match.normalizations.reduced import adds, adds_computed
 from iree.winograd.passes.match.reductions import generic_maps, is_reduction, reduced_loops, row_length
@@ -39,7 +40,8 @@ class SplitSums:
     which as many workgroups share, and sums of these in turn. Arithmetic that makes the elements of others,
     such as squares of differences, becomes part of the first sum: IREE would write what something else reads
     as well to memory. Rewritten are sums in f32 that are too long for the target (`Backend.first_sums`), on
-    CPUs also those of what they compute of each element, as norms do.
+    CPUs also those of what they compute of each element, as norms do. Norms of images of any size are sums of
+    sums of rows, whose lengths are the sides of the image.
     Means of as many elements as are known only at run time, as in group normalization of images of any size,
     are of sums in f64 on CPUs instead.
 
@@ -96,10 +98,8 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
         return
     extents = whole.extents
     if any(is_dynamic(extents[loop]) for loop in whole.summed):
-        if backend.iree_code.vectorizes_loops and _is_divided(operation.results[0]):
-            with operation.location, ir.InsertionPoint(operation):
-                operation.results[0].replace_all_uses_with(_wide_sum(whole))
-            erase_if_unused([operation])
+        if backend.iree_code.vectorizes_loops:
+            _split_unknown(operation, whole)
         return
     length = prod(extents[loop] for loop in whole.summed)
     kept = [extent for loop, extent in extents.items() if loop not in whole.summed]
@@ -117,6 +117,14 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
     operation.results[0].replace_all_uses_with(total)
     erase_if_unused([operation])
     _split(backend, total.owner.operation)
+
+
+def _split_unknown(operation: ir.Operation, whole: _Sum) -> None:
+    with operation.location, ir.InsertionPoint(operation):
+        total = _wide_sum(whole) if _is_divided(operation.results[0]) else _sum_of_sides(_uncollapsed(whole))
+    if total is not None:
+        operation.results[0].replace_all_uses_with(total)
+        erase_if_unused([operation])
 
 
 def _match(operation: ir.Operation) -> _Sum | None:
@@ -160,6 +168,50 @@ def _wide_sum(whole: _Sum) -> ir.Value:
     return build_elementwise(
         [(total, identity)], tensor.empty(sizes, narrow), lambda arguments: arith.truncf(narrow, arguments[0])
     )
+
+
+def _uncollapsed(whole: _Sum) -> _Sum:
+    """The same sum of what has dimensions merged to be its source, if they are summed: rows and columns."""
+    value, map_ = whole.source
+    operation = defining_operation(value)
+    if operation is None or operation.name != tensor.CollapseShapeOp.OPERATION_NAME:
+        return whole
+    results: list[ir.AffineExpr] = []
+    summed, loops = list(whole.summed), map_.n_dims
+    for result, group in zip(map_.results, reassociation_of(operation), strict=True):
+        if len(group) > 1 and result.position not in whole.summed:
+            return whole
+        added = list(range(loops, loops + len(group) - 1))
+        results += [result, *map(ir.AffineExpr.get_dim, added)]
+        summed += added
+        loops += len(added)
+    init, result_map = whole.init
+    source = operation.operands[0], ir.AffineMap.get(loops, 0, results)
+    return _Sum(source, tuple(summed), (init, ir.AffineMap.get(loops, 0, result_map.results)), whole.body)
+
+
+def _sum_of_sides(whole: _Sum) -> ir.Value | None:
+    """Build the sums along each loop, those of unknown lengths first, and rows before their elements.
+
+    None where fewer than two lengths are unknown, of which each is taken for a side of an image.
+    """
+    extents = whole.extents
+    unknown = [loop for loop in extents if loop in whole.summed and is_dynamic(extents[loop])]
+    if len(unknown) < 2:
+        return None
+    total: ir.Value | None = None
+    sides: _Sum | None = whole
+    while sides is not None and len(lengths := _summed_lengths(sides)) > 1:
+        # The first of an image without a batch of unknown size.
+        along = unknown[-2] if total is None else next(iter(lengths))
+        total = _sum_of_sums(sides, along, sides.extents[along], is_row=False, pixels_first=False)
+        sides = _match(total.owner.operation)
+    return total
+
+
+def _summed_lengths(whole: _Sum) -> dict[int, int]:
+    """The extents of loops over several elements."""
+    return {loop: extent for loop, extent in whole.extents.items() if loop in whole.summed and extent != 1}
 
 
 def _sum_of_sums(whole: _Sum, along: int, part: int, is_row: bool, *, pixels_first: bool) -> ir.Value:

@@ -293,3 +293,53 @@ func.func @unknown(%m: tensor<1x49x64xf32>, %x: tensor<4x?xf32>, %count: f32) ->
   } -> tensor<4xf32>
   return %y, %mean, %t : tensor<1x7x7x64xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// Sums over the sides of an image of any size, or over its pixels in one dimension, are sums of sums of rows. Those of
+// one side stay.
+// CHECK-LABEL: func.func @norms
+// CHECK: %[[ROWS:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel", "parallel"]} ins(%[[X:.*]] : tensor<1x?x?x16xf32>)
+// CHECK: arith.mulf
+// CHECK: -> tensor<1x?x16xf32>
+// CHECK: %[[S:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel"]} ins(%[[ROWS]]
+// CHECK-NOT: arith.mulf
+// CHECK: -> tensor<1x16xf32>
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel", "parallel"]} ins(%[[X]] : tensor<1x?x?x16xf32>)
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction", "parallel"]}
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "reduction"]} ins(%{{.*}} : tensor<1x16xf32>)
+// CHECK: linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%[[X]] : tensor<1x?x?x16xf32>)
+// CHECK: return
+func.func @norms(%m: tensor<1x49x64xf32>, %x: tensor<1x?x?x16xf32>) -> (tensor<1x7x7x64xf32>, tensor<1x16xf32>, tensor<1xf32>, tensor<1x?x16xf32>) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x64xf32>) -> tensor<1x7x7x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %h = tensor.dim %x, %c1 : tensor<1x?x?x16xf32>
+  %pixels = tensor.collapse_shape %x [[0], [1, 2], [3]] : tensor<1x?x?x16xf32> into tensor<1x?x16xf32>
+  %e = tensor.empty() : tensor<1x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x16xf32>) -> tensor<1x16xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(n, p, c) -> (n, p, c)>, affine_map<(n, p, c) -> (n, c)>], iterator_types = ["parallel", "reduction", "parallel"]} ins(%pixels : tensor<1x?x16xf32>) outs(%f : tensor<1x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %square = arith.mulf %in, %in : f32
+    %sum = arith.addf %square, %out : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x16xf32>
+  %ea = tensor.empty() : tensor<1xf32>
+  %fa = linalg.fill ins(%zero : f32) outs(%ea : tensor<1xf32>) -> tensor<1xf32>
+  %1 = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n)>], iterator_types = ["parallel", "reduction", "reduction", "reduction"]} ins(%x : tensor<1x?x?x16xf32>) outs(%fa : tensor<1xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %square = arith.mulf %in, %in : f32
+    %sum = arith.addf %square, %out : f32
+    linalg.yield %sum : f32
+  } -> tensor<1xf32>
+  %er = tensor.empty(%h) : tensor<1x?x16xf32>
+  %fr = linalg.fill ins(%zero : f32) outs(%er : tensor<1x?x16xf32>) -> tensor<1x?x16xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, c)>], iterator_types = ["parallel", "parallel", "reduction", "parallel"]} ins(%x : tensor<1x?x?x16xf32>) outs(%fr : tensor<1x?x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %square = arith.mulf %in, %in : f32
+    %sum = arith.addf %square, %out : f32
+    linalg.yield %sum : f32
+  } -> tensor<1x?x16xf32>
+  return %y, %0, %1, %2 : tensor<1x7x7x64xf32>, tensor<1x16xf32>, tensor<1xf32>, tensor<1x?x16xf32>
+}

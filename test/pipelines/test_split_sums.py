@@ -57,6 +57,40 @@ def test_error_grows_with_the_root_of_the_length(
     assert np.all(error <= roundings * UNIT_ROUNDOFF * expected)
 
 
+class Norms(torch.nn.Module):
+    """The norms of each channel of an image that a convolution has copied, and of all of it."""
+
+    def __init__(self, channels: int, *, merges_pixels: bool) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(channels, channels, 1, bias=False)
+        self.convolution.weight.data = torch.eye(channels)[:, :, None, None]
+        self.merges_pixels = merges_pixels
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        copied = self.convolution(image)
+        norm = torch.linalg.vector_norm
+        if self.merges_pixels:
+            return norm(copied.flatten(2), dim=-1), norm(copied)
+        return norm(copied, dim=(2, 3)), norm(copied)
+
+
+@pytest.mark.parametrize("merges_pixels", [False, True], ids=["sides", "pixels"])
+def test_norms_of_images_of_any_size_are_off_by_their_sides(merges_pixels: bool) -> None:
+    """As above: rows are added one after the other, then the pixels of their sum, then the channels."""
+    channels, sides = 16, (160, 352)
+    model = Norms(channels, merges_pixels=merges_pixels).eval()
+    image = torch.full((1, channels, *sides), float(np.sqrt(1 + 2.0**-11)))
+    sizes = {dimension: torch.export.Dim(f"size_{dimension}", min=2, max=4096) for dimension in (2, 3)}
+    exported = torch.export.export(model, (image,), dynamic_shapes=(sizes,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=2, strict=True)
+    results = iree.winograd.load(compiled, threads=2)(image.numpy())
+    with torch.no_grad():
+        expected = model.double()(image.double())
+    for result, exact, additions in zip(results, expected, (sum(sides), sum(sides) + channels), strict=True):
+        error = np.abs(np.asarray(result) - exact.numpy())
+        assert np.all(error <= ((additions + 1) / 2 + 2) * UNIT_ROUNDOFF * exact.numpy())
+
+
 class Gram(torch.nn.Module):
     """The products of channels of an image, which a convolution has copied, over all pixels of heads."""
 
