@@ -41,6 +41,8 @@ class ChannelsFirst:
     """`N x H... x C` as `N x C x H...`. C is static."""
 
     image: ir.Value
+    is_computed: bool = False
+    """Whether IREE computes the image, and would store it so as it does."""
 
 
 @dataclass(frozen=True)

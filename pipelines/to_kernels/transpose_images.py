@@ -8,6 +8,7 @@ from iree.winograd.dialect.bindings import ir, tensor
 from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.match.elementwise import Elementwise, match_elementwise
 from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_extract, match_insert
 from iree.winograd.passes.match.layouts.image_layout import (
     is_transposition,
@@ -55,7 +56,8 @@ class TransposeImages:
 
     Results of kernels that are returned channels first become such a kernel of sizes known only at run time:
     IREE's code takes two to three times as long for these as for known ones, of f16 on CUDA eight times. On
-    CPUs those of f16 and bf16 of known sizes do so, too.
+    CPUs those of f16 and bf16 of known sizes do so, too. So do there results that IREE computes element by
+    element and would store so, where lines of all channels share sets of L1, or may.
 
         %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) permutation = [0, 3, 1, 2]
         %r = hal.tensor.export %t
@@ -98,8 +100,9 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
             transposed = _shuffled(image, backend, lowering)
         elif _moves_channels(transposition) and _is_argument_of_transforms(transposition, backend):
             transposed = _computed(_widened(image, backend), backend, lowering)
-        elif _returns_channels_first(transposition):
-            transposed = _computed(ChannelsFirst(image), backend, lowering)
+        elif _returns_channels_first(transposition) and (_is_of_kernel(image) or _is_of_loops(image)):
+            operation = ChannelsFirst(image, is_computed=not _is_of_kernel(image))
+            transposed = _computed(operation, backend, lowering)
         else:
             return
     if transposed is None:
@@ -205,19 +208,57 @@ def _moves_channels(transposition: ir.Operation) -> bool:
 
 
 def _returns_channels_first(transposition: ir.Operation) -> bool:
-    """Whether it makes results of a kernel channels first to be returned."""
-    image = transposition.operands[0]
-    type_, kernel = ir.RankedTensorType(image.type), defining_operation(image)
+    """Whether it makes results channels first to be returned."""
+    type_ = ir.RankedTensorType(transposition.operands[0].type)
     channels = type_.shape[-1]
     users = {use.owner.operation.name for use in transposition.results[0].uses}
     return (
         is_transposition(transposition, to_channels_first(type_.rank))
         and str(type_.element_type) in _MOVED
         and not is_dynamic(channels)
-        and kernel is not None
-        and kernel.name.startswith(_KERNELS)
         and users == {"hal.tensor.export"}
     )
+
+
+def _is_of_kernel(image: ir.Value) -> bool:
+    kernel = defining_operation(image)
+    return kernel is not None and kernel.name.startswith(_KERNELS)
+
+
+def _is_of_loops(image: ir.Value) -> bool:
+    """Whether IREE computes rows of f32 element by element, of images and of what there is of each channel.
+
+    It may join loops over pixels that are one dimension with sums, those over pixels with what it computes of
+    all channels, and both with what it concatenates.
+    """
+    elementwise = _elementwise(image)
+    type_ = ir.RankedTensorType(image.type)
+    if elementwise is None or type_.rank < 4 or not isinstance(type_.element_type, ir.F32Type):
+        return False
+    identity = ir.AffineMap.get_identity(type_.rank)
+    return all(
+        _is_whole(value) if map_ == identity else _loops(map_) <= {0, type_.rank - 1}
+        for value, map_ in elementwise.reads
+    )
+
+
+def _is_whole(image: ir.Value) -> bool:
+    """Whether something else than such loops computes an image, or they compute it of whole ones."""
+    if _elementwise(image) is not None:
+        return _is_of_loops(image)
+    operation = defining_operation(image)
+    return operation is None or operation.name not in ("tensor.concat", "tensor.insert_slice")
+
+
+def _elementwise(image: ir.Value) -> Elementwise | None:
+    operation = defining_operation(image)
+    elementwise = None if operation is None else match_elementwise(operation)
+    return elementwise if isinstance(elementwise, Elementwise) and elementwise.is_pure else None
+
+
+def _loops(map_: ir.AffineMap) -> set[int]:
+    """The loops of which dimensions are, of an operation that is elementwise."""
+    return {each.position for each in map_.results if isinstance(each, ir.AffineDimExpr)}
 
 
 def _is_argument_of_transforms(transposition: ir.Operation, backend: Backend) -> bool:

@@ -263,3 +263,60 @@ util.func public @returned_half(%m: tensor<1x49x8xf32>, %k: tensor<1x49x4xf32>) 
   %s = hal.tensor.export %u : tensor<1x4x7x7xf16> -> !hal.buffer_view
   util.return %r, %s : !hal.buffer_view, !hal.buffer_view
 }
+
+// Results that IREE computes are moved by a kernel where lines of more channels than a set of L1 has room for are in
+// the same set, as they may be of unknown sizes.
+// CHECK-LABEL: @returned_computed
+// CHECK: %[[X:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x128x128x16xf32>)
+// CHECK: flow.dispatch @winograd_channels_first_16384x16::@winograd_channels_first_16384x16(%[[X]])
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x?x?x16xf32>)
+// CHECK: flow.dispatch @winograd_channels_first_anyx16::@winograd_channels_first_anyx16{{.*}}(%[[Y]]
+// CHECK-COUNT-3: linalg.transpose
+util.func public @returned_computed(%x: tensor<1x128x128x16xf32>, %y: tensor<1x?x?x16xf32>, %z: tensor<1x?x?x8xf32>, %u: tensor<1x120x129x64xf32>, %v: tensor<1x32x32x16xf32>, %h: index, %w: index) -> (!hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view) {
+  %ex = tensor.empty() : tensor<1x128x128x16xf32>
+  %cx = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x128x128x16xf32>) outs(%ex : tensor<1x128x128x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x128x128x16xf32>
+  %fx = tensor.empty() : tensor<1x16x128x128xf32>
+  %tx = linalg.transpose ins(%cx : tensor<1x128x128x16xf32>) outs(%fx : tensor<1x16x128x128xf32>) permutation = [0, 3, 1, 2]
+  %rx = hal.tensor.export %tx : tensor<1x16x128x128xf32> -> !hal.buffer_view
+  %ey = tensor.empty(%h, %w) : tensor<1x?x?x16xf32>
+  %cy = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%y : tensor<1x?x?x16xf32>) outs(%ey : tensor<1x?x?x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x?x?x16xf32>
+  %fy = tensor.empty(%h, %w) : tensor<1x16x?x?xf32>
+  %ty = linalg.transpose ins(%cy : tensor<1x?x?x16xf32>) outs(%fy : tensor<1x16x?x?xf32>) permutation = [0, 3, 1, 2]
+  %ry = hal.tensor.export %ty : tensor<1x16x?x?xf32>{%h, %w} -> !hal.buffer_view
+  %ez = tensor.empty(%h, %w) : tensor<1x?x?x8xf32>
+  %cz = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%z : tensor<1x?x?x8xf32>) outs(%ez : tensor<1x?x?x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x?x?x8xf32>
+  %fz = tensor.empty(%h, %w) : tensor<1x8x?x?xf32>
+  %tz = linalg.transpose ins(%cz : tensor<1x?x?x8xf32>) outs(%fz : tensor<1x8x?x?xf32>) permutation = [0, 3, 1, 2]
+  %rz = hal.tensor.export %tz : tensor<1x8x?x?xf32>{%h, %w} -> !hal.buffer_view
+  %eu = tensor.empty() : tensor<1x120x129x64xf32>
+  %cu = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%u : tensor<1x120x129x64xf32>) outs(%eu : tensor<1x120x129x64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x120x129x64xf32>
+  %fu = tensor.empty() : tensor<1x64x120x129xf32>
+  %tu = linalg.transpose ins(%cu : tensor<1x120x129x64xf32>) outs(%fu : tensor<1x64x120x129xf32>) permutation = [0, 3, 1, 2]
+  %ru = hal.tensor.export %tu : tensor<1x64x120x129xf32> -> !hal.buffer_view
+  %ev = tensor.empty() : tensor<1x32x32x16xf32>
+  %cv = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%v : tensor<1x32x32x16xf32>) outs(%ev : tensor<1x32x32x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x32x32x16xf32>
+  %fv = tensor.empty() : tensor<1x16x32x32xf32>
+  %tv = linalg.transpose ins(%cv : tensor<1x32x32x16xf32>) outs(%fv : tensor<1x16x32x32xf32>) permutation = [0, 3, 1, 2]
+  %rv = hal.tensor.export %tv : tensor<1x16x32x32xf32> -> !hal.buffer_view
+  util.return %rx, %ry, %rz, %ru, %rv : !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view
+}
