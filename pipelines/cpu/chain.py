@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.pooling import PoolingKernel
 
 
+_MOST_COUNTED = 2**63 - 1
+"""By an attribute; images may be expected to be larger than any are."""
+
+
 def chain_attributes(
     kernel: CpuKernel, group: ConvolutionGroup, signature: DispatchSignature
 ) -> dict[str, ir.Attribute]:
@@ -158,7 +162,8 @@ def _work(kernel: CpuKernel, filter_bytes: int) -> dict[str, ir.Attribute]:
     tiles = (shape.batch or 1) * prod(shape.tiles_per_image)
     products = tiles * shape.tile_products * shape.output_channels
     integer = ir.IntegerType.get_signless(64)
-    attributes: dict[str, ir.Attribute] = {PRODUCTS_ATTRIBUTE_NAME: ir.IntegerAttr.get(integer, products)}
+    counted = min(products, _MOST_COUNTED)
+    attributes: dict[str, ir.Attribute] = {PRODUCTS_ATTRIBUTE_NAME: ir.IntegerAttr.get(integer, counted)}
     if not shape.runtime_filter:
         counts = prod(kernel.packed_filter_shape), kernel.filter_part
         sizes = (filter_bytes * elements for elements in counts)

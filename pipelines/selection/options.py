@@ -11,6 +11,8 @@ from iree.winograd.passes.infrastructure.option import check_options, is_positiv
 from .precision import Precision, given_error, is_layer_precision
 
 MAX_OUTPUT_TILE = 8
+SIZE_LIMIT = 2**31
+"""Sizes that are told or expected are below it: numbers of elements are counted in 64 bits."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +120,11 @@ class WinogradOptions:
     )
     size_hint: tuple[int, ...] = option(
         (),
-        "positive integers",
+        f"positive integers below {SIZE_LIMIT}",
         "sizes expected of images whose sizes are known only when the program runs, height before width, and "
         "before these the batch, if it is one",
         flag="iree-winograd-size-hint",
-        accepts=lambda sizes: all(map(is_positive, sizes)),
+        accepts=lambda sizes: all(is_positive(each) and each < SIZE_LIMIT for each in sizes),
     )
     strict: bool = option(
         False,

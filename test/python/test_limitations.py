@@ -21,9 +21,10 @@ def program(
     batch: str = "1",
     rows: str = "14",
     output_rows: str = "12",
+    filter_channels: int = 8,
 ) -> str:
     """A 3x3 convolution of `batch` x `rows` x 14 x 8 to 16 channels."""
-    image, filters = f"tensor<{batch}x{rows}x14x8x{element}>", f"tensor<3x3x8x16x{element}>"
+    image, filters = f"tensor<{batch}x{rows}x14x8x{element}>", f"tensor<3x3x{filter_channels}x16x{element}>"
     output = f"tensor<{batch}x{output_rows}x12x16x{result or element}>"
     return f"""
 func.func @main(%image: {image}, %filter: {filters}, %init: {output}) -> {output} {{
@@ -70,6 +71,7 @@ def remarks(text: str) -> list[str]:
             program(output_rows="11"),
             "its output (11, 12) is smaller than the (12, 12) that its input allows",
         ),
+        (program(batch="?", filter_channels=7), "its operands have 7 and 8 input channels"),
         (product("f16"), "it has elements of type f16, not f32"),
         (product(rows="?"), "its sizes are known only at run time"),
         (product(), "its matrix is known only when running it"),

@@ -16,7 +16,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.errors import InvalidOptionError, ModelImportError
 from iree.winograd.loading.signatures import TensorSignature
 from iree.winograd.passes.match.navigation import walk
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from onnx_models import CHANNELS, FILTERS, convolution_model
 from warm_python import iree_winograd
@@ -241,7 +241,9 @@ def test_sizes_that_no_input_has() -> None:
 
 @pytest.mark.parametrize("size", [0, -1, 2.5, "3", 10**20])
 def test_what_can_be_no_size(size: object) -> None:
-    with pytest.raises(InvalidOptionError, match="the size of 'N' must be a positive integer, got"):
+    with pytest.raises(
+        InvalidOptionError, match="the size of 'N' must be a positive integer below 2147483648, got"
+    ):
         iree.winograd.import_onnx(convolution_model(), sizes={"N": size})
 
 
@@ -255,6 +257,29 @@ def test_padding_of_a_convolution_that_takes_elements_away() -> None:
     program = iree.winograd.load(iree.winograd.compile(iree.winograd.import_onnx(model)))
     (expected,) = ReferenceEvaluator(cropped).run(None, {"image": image[:, :, :-1, 1:]})
     np.testing.assert_allclose(np.asarray(program(image)), expected, atol=TOLERANCE, rtol=0)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+@pytest.mark.parametrize(
+    ("image", "weights", "reason"),
+    [
+        ((1, 4, None, None), (8, 3, 3, 3), "an image of 4 channels and a filter of [38] in 1 group"),
+        ((1, 3, None), (3, 3, 3, 3), "an image of rank 3 and a filter of rank 4"),
+    ],
+)
+def test_a_filter_for_other_images(
+    operator: str, image: tuple[int | None, ...], weights: tuple[int, ...], reason: str
+) -> None:
+    node = helper.make_node(operator, ["image", "filter"], ["result"], name="stem")
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("image", image), ("result", None))
+    ]
+    taps = numpy_helper.from_array(np.ones(weights, np.float32), "filter")
+    graph = helper.make_graph([node], "mismatch", values[:1], values[1:], [taps])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    with pytest.raises(ModelImportError, match=f"node 'stem': the operator {operator} isn't .* {reason}"):
+        iree.winograd.import_onnx(model)
 
 
 def test_operators_that_are_not_known() -> None:

@@ -20,6 +20,9 @@ from iree.winograd.passes.match.unknown_sizes.expected_size import (
 )
 from iree.winograd.passes.match.values.constants import is_known_at_load
 
+_COUNTED = {"g": "groups", "c": "input channels", "f": "output channels"}
+"""What sizes of operands are, by the letters of layouts."""
+
 
 @dataclass(frozen=True)
 class Convolution(ConvolutionProblem):
@@ -139,6 +142,12 @@ def _describe(form: ConvolutionForm) -> Convolution | NoMatch:
             return NoMatch(operation, f"its {name} has a dynamic dimension other than the batch")
         if 0 in operand_sizes.values():
             return NoMatch(operation, f"its {name} has no elements")
+    for letter in "gcf":
+        # Of operands of unknown sizes MLIR's verifier doesn't look at the others.
+        of_operands = {sizes[letter] for sizes in operands.values() if letter in sizes}
+        if len(of_operands) > 1:
+            counts = " and ".join(map(str, sorted(of_operands)))
+            return NoMatch(operation, f"its operands have {counts} {_COUNTED[letter]}")
     if (input_sizes["n"] == dynamic) != (output_sizes["n"] == dynamic):
         return NoMatch(operation, "its batch is known at compile time for one operand only")
     groups = filter_sizes.get("g", 1)

@@ -27,6 +27,7 @@ from iree.winograd.importers.onnx_nodes.rewrites import (
 )
 from iree.winograd.importers.onnx_nodes.rewriting import described
 from iree.winograd.pipelines.selection.expect_sizes import EXPECTED_LENGTH, EXPECTED_SIZE
+from iree.winograd.pipelines.selection.options import SIZE_LIMIT
 from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto
 
 _OPERATOR_SET = 17
@@ -34,10 +35,8 @@ _OPERATOR_SET = 17
 
 _DETACHED_BYTES = 1024
 
-_SIZE_LIMIT = 2**31
 _BATCH = "batch"
 """What a first dimension is called that is made unknown."""
-"""Sizes are below it: what ONNX infers from them it counts in 64 bits."""
 
 
 def read(model: str | PathLike[str] | ModelProto) -> ModelProto:
@@ -184,8 +183,10 @@ def _require_names(graph: GraphProto, sizes: Mapping[str, int], more: set[str]) 
     Dimensions will have `more` names.
     """
     for name, size in sizes.items():
-        if not isinstance(size, Integral) or not 1 <= size < _SIZE_LIMIT:
-            raise InvalidOptionError(f"the size of {name!r} must be a positive integer, got {size!r}")
+        if not isinstance(size, Integral) or not 1 <= size < SIZE_LIMIT:
+            raise InvalidOptionError(
+                f"the size of {name!r} must be a positive integer below {SIZE_LIMIT}, got {size!r}"
+            )
     named = sorted({dim.dim_param for dim in _dimensions(_inputs(graph)) if dim.dim_param} | more)
     for name in sizes:
         if name not in named:

@@ -27,9 +27,29 @@ def pad(rewriting: Rewriting) -> None:
     _crop(rewriting, image, _axes(rewriting, len(amounts) // 2), amounts, into=result)
 
 
+def require_fitting_filter(rewriting: Rewriting) -> None:
+    """Refuses a convolution of an image of another rank or other channels than its filter is for.
+
+    ONNX doesn't look at the channels, and of an image of unknown size torch-mlir and IREE don't either.
+    """
+    image, weights = (rewriting.shape(name) for name in rewriting.node.input[:2])
+    if image is None or weights is None:
+        return
+    if len(image) != len(weights):
+        rewriting.refuse(f"an image of rank {len(image)} and a filter of rank {len(weights)}")
+    groups = int(rewriting.attributes.get("group", 1))
+    is_transposed = rewriting.node.op_type == "ConvTranspose"
+    channels, of_filter = image[1], weights[0 if is_transposed else 1]
+    if channels is None or of_filter is None:
+        return
+    if channels != (of_filter if is_transposed else groups * of_filter):
+        rewriting.refuse(f"an image of {channels} channels and a filter of {of_filter} in {groups} group(s)")
+
+
 @rewrites("Conv")
 def convolution_padding(rewriting: Rewriting) -> None:
     """Crops the image by the negative amounts of padding, and leaves the others to the convolution."""
+    require_fitting_filter(rewriting)
     pads = [int(each) for each in rewriting.attributes.get("pads", ())]
     if min(pads, default=0) >= 0 or rewriting.text("auto_pad", "NOTSET") != "NOTSET":
         return
@@ -37,6 +57,12 @@ def convolution_padding(rewriting: Rewriting) -> None:
     cropped = _crop(rewriting, image, range(2, 2 + len(pads) // 2), pads)
     attributes = {**rewriting.attributes, "pads": [max(each, 0) for each in pads]}
     rewriting.add("Conv", cropped, *others, into=rewriting.node.output[0], **attributes)
+
+
+@rewrites("ConvTranspose")
+def transposed_convolution(rewriting: Rewriting) -> None:
+    """As it is, where its filter fits."""
+    require_fitting_filter(rewriting)
 
 
 def _crop(
