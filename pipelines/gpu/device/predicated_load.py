@@ -6,6 +6,11 @@ from iree.winograd.dialect.bindings import arith, ir, llvm, vector
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import splat, vector_type
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
+from iree.winograd.pipelines.gpu.device.predicated_instruction import (
+    done_where,
+    register_list,
+    width_suffix,
+)
 
 _WORD_BYTES = 4
 _CONSTRAINTS = {16: "=h", 32: "=r"}
@@ -27,22 +32,17 @@ def load_where(buffer: GlobalBuffer, offset: Index, exists: Condition) -> ir.Val
     loaded_bytes = buffer.memref_element_bytes
     words = max(1, loaded_bytes // _WORD_BYTES)
     word = ir.IntegerType.get_signless(8 * loaded_bytes // words)
-    condition = ir.IntegerType.get_signless(8 * _WORD_BYTES)
     address = buffer.address + offset * buffer.number.bytes
-    operands = [arith.index_cast(ir.IntegerType.get_signless(64), address.value)]
     results = [f"${number}" for number in range(words)]
     # Not by `.nc`: where kernels are launched early, the one before may still write the image.
-    kind = f"v{words}.b{word.width}" if words > 1 else f"b{word.width}"
-    target = f"{{{', '.join(results)}}}" if words > 1 else results[0]
-    instruction = f"ld.global.{kind} {target}, [${words}];"
-    constraints = [*[_CONSTRAINTS[word.width]] * words, "l"]
-    if exists.known is None:
-        operands.append(arith.extui(condition, exists.value))
-        constraints.append("r")
-        zeros = " ".join(f"mov.b{word.width} {each}, 0;" for each in results)
-        instruction = (
-            f"{{ .reg .pred %exists; setp.ne.b32 %exists, ${words + 1}, 0; {zeros} @%exists {instruction} }}"
-        )
+    instruction, operands, added = done_where(
+        exists,
+        f"ld.global.{width_suffix(words, word.width)} {register_list(results)}, [${words}];",
+        [arith.index_cast(ir.IntegerType.get_signless(64), address.value)],
+        results=words,
+        otherwise=" ".join(f"mov.b{word.width} {each}, 0;" for each in results),
+    )
+    constraints = [*[_CONSTRAINTS[word.width]] * words, "l", *added]
     if words == 1:
         of_words = [llvm.inline_asm(word, operands, instruction, ",".join(constraints))]
     else:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, vector
 from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.gpu.device.predicated_instruction import (
+    done_where,
+    register_list,
+    width_suffix,
+)
 
 _WORD_BITS = 32
 
@@ -19,17 +24,14 @@ def store_where(stored: ir.Value, address: Index, exists: Condition) -> None:
     count = type_.shape[0] * type_.element_type.width // _WORD_BITS
     word = ir.IntegerType.get_signless(_WORD_BITS)
     words = vector.bitcast(ir.VectorType.get([count], word), stored)
-    operands = [arith.index_cast(ir.IntegerType.get_signless(64), address.value)]
-    operands += [vector.extract(words, [], [number]) for number in range(count)]
     values = [f"${number + 1}" for number in range(count)]
-    kind = f"v{count}.b32" if count > 1 else "b32"
-    source = f"{{{', '.join(values)}}}" if count > 1 else values[0]
-    instruction = f"st.global.{kind} [$0], {source};"
-    constraints = ["l", *["r"] * count]
-    if exists.known is None:
-        operands.append(arith.extui(word, exists.value))
-        constraints.append("r")
-        instruction = (
-            f"{{ .reg .pred %exists; setp.ne.b32 %exists, ${count + 1}, 0; @%exists {instruction} }}"
-        )
+    instruction, operands, added = done_where(
+        exists,
+        f"st.global.{width_suffix(count, _WORD_BITS)} [$0], {register_list(values)};",
+        [
+            arith.index_cast(ir.IntegerType.get_signless(64), address.value),
+            *(vector.extract(words, [], [number]) for number in range(count)),
+        ],
+    )
+    constraints = ["l", *["r"] * count, *added]
     llvm.inline_asm(None, operands, instruction, ",".join([*constraints, "~{memory}"]), has_side_effects=True)
