@@ -83,6 +83,11 @@ class ProductPacking(ConvolutionPacking, ABC):
         """Of which a thread has the sums of a row side by side, and stores them at once."""
         return QUAD
 
+    @property
+    def finds_rows_once(self) -> bool:
+        """Whether threads find the place of a row of results once, not of each that they store of it."""
+        return False
+
     def row_blocks(self, sizes: Sizes) -> Index:
         """Blocks of tiles."""
         return ceildiv(self.tiles(sizes), self.schedule.block_rows)

@@ -196,6 +196,10 @@ class SplitPacking(ProductPacking):
         return self.schedule.neighbouring_columns
 
     @property
+    def finds_rows_once(self) -> bool:
+        return self.schedule.finds_rows_once
+
+    @property
     def _columns_together(self) -> int:
         """That change places."""
         return self.neighbouring_columns * QUAD

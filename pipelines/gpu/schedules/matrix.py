@@ -114,6 +114,11 @@ class MatrixSchedule(ProductSchedule, ABC):
         return QUAD
 
     @property
+    def finds_rows_once(self) -> bool:
+        """Whether threads find the place of a row of results once, not of each that they store of it."""
+        return False
+
+    @property
     def warpgroup_rows(self) -> int:
         """Of a block, those of four warps."""
         return WARPGROUP_ROWS

@@ -166,6 +166,10 @@ class WarpgroupSchedule(StagedSchedule):
         return self.store_width or QUAD
 
     @property
+    def finds_rows_once(self) -> bool:
+        return True
+
+    @property
     def _step_columns(self) -> int:
         """Those that the threads of a row have neighbours of."""
         return QUAD * self.neighbouring_columns

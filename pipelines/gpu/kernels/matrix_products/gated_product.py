@@ -75,6 +75,10 @@ class GatedOutputs(BlockOutputs):
         """Pairs leave by stores: rows have half as many."""
         return None
 
+    @property
+    def stored_bytes(self) -> int | None:
+        return self.packing.neighbouring_columns // PAIR * self.output.number.bytes
+
     def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
         del row, column
         gated = self.gate.applied(self.epilogue.applied(value, loaded), self.epilogue)

@@ -60,6 +60,12 @@ class Results(ABC):
         """
         return None
 
+    @property
+    def stored_bytes(self) -> int | None:
+        """Up to as many bytes a thread may store at once from the address of a row on; None where rows have
+        none that tells where all of their neighbours are."""
+        return None
+
     def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
         """What is written for a quad, or more neighbours, of a row of `row`, or of one that doesn't exist."""
         raise NotImplementedError
@@ -136,6 +142,13 @@ class Outputs(Results, ABC):
         width, outputs = self.output.number.bytes, self.packing.group_outputs
         is_whole = outputs * width % COPIED_BYTES == 0 and self.output.begins_rows_at(COPIED_BYTES // width)
         return width if is_whole else None
+
+    @property
+    def stored_bytes(self) -> int | None:
+        is_by_quads = self.packing.group_outputs % QUAD == 0 and self.output.by_quads
+        if not (is_by_quads and self.packing.finds_rows_once):
+            return None
+        return COPIED_BYTES if self.row_bytes is not None else self.output.memref_element_bytes
 
     def finished(self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value]) -> ir.Value:
         del row, column
@@ -363,11 +376,12 @@ class DirectProductKernel(BlockedProductKernel):
         packing = self.product.packing
         if packing.shape.transform_size != 1 or packing.schedule.reduction_parts != 1:
             raise ValueError(f"{packing.schedule} leaves no results of {packing.shape.decomposition}")
-        is_wide = packing.neighbouring_columns > QUAD
-        if is_wide:
+        if packing.neighbouring_columns > QUAD:
             epilogue = by_channels(epilogue, packing.neighbouring_columns)
         tiles = packing.tiles(work.sizes)
-        sized, epilogue = finished_in_line(packing, work.sizes, output, epilogue, of_known_sizes=is_wide)
+        sized, epilogue = finished_in_line(
+            packing, work.sizes, output, epilogue, of_known_sizes=packing.finds_rows_once
+        )
 
         def storing(block: Block) -> Results:
             return BlockOutputs(packing, output, epilogue, block, tiles, sized)

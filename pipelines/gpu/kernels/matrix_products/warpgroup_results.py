@@ -20,7 +20,7 @@ from iree.winograd.pipelines.emission.index import Index
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
-from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, QUAD_BYTES, lane, quad_of
+from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, lane, quad_of
 from iree.winograd.pipelines.gpu.device.predicated_store import store_where
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     SPARE_REGISTERS,
@@ -113,7 +113,8 @@ class WarpgroupResults:
             wait_for_copies_out(until_read=True)
             synchronize_warp()
         # Once for all that is stored of a row: a place takes tens of instructions.
-        places = [self._results.row(row) for row in self.rows] if self._stores_at_addresses else []
+        is_found = self._memory is None and self._results.stored_bytes is not None
+        places = [self._results.row(row) for row in self.rows] if is_found else []
         for step, joined in enumerate(quads):
             self._begin(step, (self._steps - step) * _ROWS * self._width)
             column, loaded = self._columns[step], self._loaded[step]
@@ -133,22 +134,17 @@ class WarpgroupResults:
         if self._memory is not None:
             self._copy_out(self._memory)
 
-    @property
-    def _stores_at_addresses(self) -> bool:
-        """Whether finished neighbours are stored where a row's address says, not each where it is located."""
-        return self._memory is None and self._width > QUAD
-
     def _store_at(self, row: ResultRow, step: int, finished: ir.Value) -> None:
-        """Stores the neighbours of a step, 16 bytes at once where rows begin at multiples of as many."""
+        """Stores the neighbours of a step of a row that is found, as many at once as these results may be."""
         type_ = ir.VectorType(finished.type)
         count, width = type_.shape[0], type_.element_type.width // 8
         first_byte, step_bytes = step * QUAD * count * width, QUAD * count * width
         offset = self._lane % QUAD * (count * width) + first_byte
         has_all = row.size.known is not None and first_byte + step_bytes <= row.size.known
         exists = row.exists if has_all else row.exists & offset.less_than(row.size)
-        together = min(
-            count, (QUAD_BYTES if self._results.row_bytes is not None else QUAD_BYTES // 2) // width
-        )
+        at_once = self._results.stored_bytes
+        assert at_once is not None
+        together = min(count, at_once // width)
         for first in range(0, count, together):
             part = quad_of([lane(finished, first + i) for i in range(together)])
             store_where(part, row.address + offset + first * width, exists)
