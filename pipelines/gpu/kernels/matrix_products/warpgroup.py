@@ -22,6 +22,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     barrier,
     thread_id,
 )
+from iree.winograd.pipelines.gpu.device.shuffles import of_first_thread
 from iree.winograd.pipelines.gpu.device.tensor_map import MAP_BYTES
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
@@ -90,7 +91,8 @@ class _Workgroup:
         is_scaled = schedule.scales_operands and not packing.reads_image
         self._scales = left.viewed_as(SPLIT.type) if is_scaled else None
         thread = thread_id()
-        self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
+        self._thread, self._lane = thread, thread % WARP_THREADS
+        self._warp = of_first_thread(thread // WARP_THREADS)
         walks = schedule.walking_workgroups is not None
         self._places = schedule.stages if walks else min(schedule.stages, packing.part_stages)
         self._row_bytes = schedule.block_rows * STAGE_ROW_BYTES

@@ -186,10 +186,11 @@ class ArithmeticInstructions(WarpState):
         self.write(each.operands[0], np.where(self.registers[each.operands[3]], one, other), active)
 
     def do_shfl(self, each: Instruction, active: Array) -> None:
-        assert active.all() and each.opcode[2] == "bfly"
+        assert active.all() and each.opcode[2] in ("bfly", "idx")
         target, *others = each.operands
         source, offset = others[-4:-2]
-        lanes = np.arange(LANES) ^ int(offset)
+        # Of the thread of a number, or of each that is as far away.
+        lanes = (np.arange(LANES) if each.opcode[2] == "bfly" else np.zeros(LANES, np.int64)) ^ int(offset)
         self.write(target, self.value(source, "b32")[lanes], active)
         if len(others) == 5:
             self.write(others[0], np.full(LANES, True), active)
