@@ -213,7 +213,11 @@ def _cooperative_fraction(schedule: CooperativeSchedule, machine: GpuMachine) ->
 
 
 def _warpgroup_fraction(schedule: WarpgroupSchedule, machine: GpuMachine) -> float:
-    return WARPGROUP_RATES[schedule.block_columns, schedule.matrix_products]
+    products = schedule.matrix_products
+    timed = [columns for columns, others in WARPGROUP_RATES if others == products]
+    # Others are offered for images that they read, which have rates of their own.
+    nearest = min(timed, key=lambda columns: abs(columns - schedule.block_columns))
+    return WARPGROUP_RATES[nearest, products]
 
 
 def _gradient_fraction(schedule: MatrixWeightGradientSchedule, machine: GpuMachine) -> float:

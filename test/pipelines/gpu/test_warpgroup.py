@@ -192,6 +192,18 @@ def test_few_blocks_share_a_long_reduction(sizes: tuple[int, int, int, int], is_
     assert (products[0] < 0.6 * products[1]) == is_shared
 
 
+@pytest.mark.parametrize("columns", [96, 160, 192])
+def test_blocks_of_other_widths_have_predictions(columns: int) -> None:
+    """Those offered for images that they read, where a kernel before them has to pack what they multiply."""
+    machine, shape = default_gpu_machine("sm_90a"), _shape(136)
+    schedule = WarpgroupSchedule(
+        128, columns, stages=5, products=1, walking_workgroups=132, alternating_warpgroups=2
+    )
+    products = stage_seconds(shape, schedule, machine)["products"]
+    known = stage_seconds(shape, replace(schedule, block_columns=128), machine)["products"]
+    assert 0.5 * known < products < 2 * known
+
+
 @pytest.mark.parametrize(("channels", "size"), [(512, 7), (320, 28), (1280, 16)])
 def test_multiprocessors_take_blocks_in_turns(channels: int, size: int) -> None:
     """Whole products, then those in parts, of which some schedule leaves the fullest less than none does."""
