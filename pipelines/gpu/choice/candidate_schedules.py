@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -15,7 +16,7 @@ from .fused_schedules import fused_schedules
 from .gemm_schedules import gemm_schedules
 from .gemv_schedules import gemv_schedules
 from .matrix_unit_schedules import matrix_schedules
-from .warpgroup_schedules import wide_storing_schedules
+from .warpgroup_schedules import both_widths, gathering_schedules, mapping_schedules
 from .weight_gradient_schedules import weight_gradient_schedules
 
 
@@ -44,13 +45,14 @@ def schedules_of_all_sizes(
             yield schedule
 
 
-def untimed_schedules(
+def unpredicted_schedules(
     shape: ConvolutionShape, target: GpuTarget, machine: GpuMachine
 ) -> Iterator[GpuSchedule]:
-    """Schedules that only a tuner may find to be faster: they aren't chosen by predictions."""
+    """Schedules that a tuner may find to be faster than predictions say, which leave out some of them."""
     if isinstance(shape, WeightGradientShape) or is_depthwise(shape) or machine.matrix_flops is None:
         return
     sizes = [shape, *(shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes)]
-    for schedule in wide_storing_schedules(shape, machine):
+    gathering = both_widths(gathering_schedules(shape, machine), shape)
+    for schedule in chain(mapping_schedules(shape, machine), gathering):
         if all(kernel_misfit(each, target, schedule) is None for each in sizes):
             yield schedule

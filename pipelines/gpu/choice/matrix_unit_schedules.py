@@ -18,8 +18,8 @@ from .streamed_schedules import streamed_schedules
 from .warp_schedules import unrolls_stages, warp_schedules
 from .warpgroup_schedules import (
     gathering_schedules,
+    in_place_schedules,
     mapping_schedules,
-    paying_schedules,
     warpgroup_schedules,
 )
 
@@ -34,7 +34,7 @@ def matrix_schedules(
         [each for each in offered if kernel_misfit(shape, target, each) is None]
         for offered in (gathering_schedules(shape, machine), mapping_schedules(shape, machine))
     )
-    in_place = (*gathering, *paying_schedules(mapping, gathering, shape, machine))
+    in_place = in_place_schedules(mapping, gathering, shape, machine)
     candidates = (
         *(
             multiplying_bf16(each, shape)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.convolutions.element_types import F32
@@ -24,7 +25,7 @@ from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
-from .candidate_schedules import schedules, schedules_of_all_sizes, untimed_schedules
+from .candidate_schedules import schedules, schedules_of_all_sizes, unpredicted_schedules
 from .cost_model import INPUT_ELEMENT_LATENCY, PAIR_ELEMENT_LATENCY
 from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
@@ -154,14 +155,11 @@ class GpuSearchSpace:
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""
         shape = shape.channels_last
-        default = self.default_schedule(shape)
-        yield default
-        yield from (
-            schedule
-            for schedule in schedules_of_all_sizes(shape, self.target, self.machine)
-            if schedule != default
+        target, machine = self.target, self.machine
+        others = chain(
+            schedules_of_all_sizes(shape, target, machine), unpredicted_schedules(shape, target, machine)
         )
-        yield from untimed_schedules(shape, self.target, self.machine)
+        yield from dict.fromkeys([self.default_schedule(shape), *others])
 
     def schedules_of_size(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """Those that keep the target's limits for images of about the expected sizes."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.memory import OCTET
+from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_ROWS
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, ROUNDED_PRODUCTS, stored_result_bytes
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
@@ -59,19 +59,21 @@ MAPPING_BLOCKS = (
     (64, 192, 7, 2, None),
     (128, 128, 7, 2, None),
     (128, 160, 6, 2, None),
+    (128, 192, 5, 2, None),
     (192, 96, 5, None, HALF_BYTES),
 )
 """For pointwise layers whose rows are copied from the image: rows, columns, stages, warpgroups that alternate
 and bytes of results that leave by copies. Each was the fastest of some layer."""
-WIDE_STORING_BLOCKS = (*MAPPING_BLOCKS, (128, 192, 5, 2, None))
-"""The same where threads store eight neighbours. The last was a prototype's that an H200 took 14.1 us for, of
-768 to 3072 channels of 32 x 7 x 7."""
 LEAST_MAPPED_CHANNELS = 112
 """Of 96 pixels that stream take less time."""
-LEAST_MAPPED_OPERATIONS = 2e9
-"""Of layers whose rows could be gathered: of 1.3e9 and fewer that took 0.7 to 0.9 of the time."""
-LARGEST_MAPPED_SHARE = 0.9
-"""Of the time of gathered rows: those of 25088 x 192 by 768 are predicted to take 1.15 of what they did."""
+LEAST_MAPPED_OPERATIONS, LEAST_MAPPED_BLOCKS = 6e8, 0.3
+"""Of layers whose rows could be gathered, the latter of the GPU's multiprocessors: 1568 x 192 by 1152, which
+has 25 blocks, took an H200 6.8 us, by smaller ones that gather 6.0."""
+LARGEST_MAPPED_SHARE = 1.1
+"""Of what gathered rows are predicted to take: 1568 x 3072 by 768 took 16.2 us, where 15.7 are predicted, and
+gathered 20.2, where 14.7 are."""
+MANY_OUTPUTS, NARROW_COLUMNS = 768, 128
+"""Of so many outputs blocks of 64 rows by so few columns took 1.05 to 1.4 times as long as others."""
 GATHERING_PARTS = (2, 3, 4, 5, 6, 7, 8, 9, 12, 14)
 PART_STAGES = 4
 """Of a part at least."""
@@ -114,16 +116,12 @@ def gathering_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterato
             yield from _walking(shape, schedule, parts, machine)
 
 
-def mapping_schedules(
-    shape: ConvolutionShape,
-    machine: GpuMachine,
-    blocks: Sequence[tuple[int, int, int, int | None, int | None]] = MAPPING_BLOCKS,
-) -> Iterator[WarpgroupSchedule]:
+def mapping_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
     """Those that have a stage's rows copied from the image by a map of it, if they can."""
     expected = representative(shape)
     if shape.group_inputs < LEAST_MAPPED_CHANNELS:
         return
-    for rows, columns, stages, alternating, result_bytes in blocks:
+    for rows, columns, stages, alternating, result_bytes in MAPPING_BLOCKS:
         mapping = WarpgroupSchedule(
             rows,
             columns,
@@ -135,40 +133,52 @@ def mapping_schedules(
             alternating_warpgroups=alternating,
         )
         schedule = multiplying_as_is(mapping, shape)
+        is_narrow = rows == WARPGROUP_ROWS and columns == NARROW_COLUMNS
+        if is_narrow and shape.group_outputs >= MANY_OUTPUTS:
+            continue
         if SplitPacking(expected, schedule).reads_image:
-            yield schedule
+            yield replace(schedule, store_width=OCTET) if _has_octets(shape) else schedule
 
 
-def wide_storing_schedules(shape: ConvolutionShape, machine: GpuMachine) -> Iterator[WarpgroupSchedule]:
-    """Those of both kinds whose threads store eight neighbours at once, for results of half precision.
+def _has_octets(shape: ConvolutionShape) -> bool:
+    """Whether results are whole eights of half precision: 16 bytes, which a thread stores at once."""
+    return stored_result_bytes(shape) == HALF_BYTES and shape.group_outputs % OCTET == 0
 
-    For tuners: they weren't timed yet, and predictions don't tell them from others.
-    """
-    if stored_result_bytes(shape) != HALF_BYTES:
-        return
-    mapping = mapping_schedules(shape, machine, WIDE_STORING_BLOCKS)
-    for schedule in chain(gathering_schedules(shape, machine), mapping):
-        if schedule.reduction_parts == 1:
+
+def both_widths(
+    schedules: Iterable[WarpgroupSchedule], shape: ConvolutionShape
+) -> Iterator[WarpgroupSchedule]:
+    """The same, those of whole sums also with threads that store eight neighbours at once, if they can."""
+    for schedule in schedules:
+        yield schedule
+        if schedule.reduction_parts == 1 and _has_octets(shape):
             yield replace(schedule, store_width=OCTET)
 
 
-def paying_schedules(
+def in_place_schedules(
     mapping: Sequence[WarpgroupSchedule],
     gathering: Sequence[WarpgroupSchedule],
     shape: ConvolutionShape,
     machine: GpuMachine,
 ) -> Sequence[WarpgroupSchedule]:
-    """Of schedules that map images those that are faster by more than predictions of both are off."""
+    """Those that map images in place of those that gather whole sums, where they are faster, else the latter.
+
+    Predictions of the two aren't compared beyond that, since both are off by more than blocks differ.
+    """
     whole = [each for each in gathering if each.reduction_parts == 1]
-    if not whole:
-        return mapping
+    if not whole or not mapping:
+        return (*gathering, *mapping)
     expected = representative(shape)
     pixels = expected.images * prod(expected.tiles_per_image)
-    if 2 * pixels * shape.group_inputs * shape.output_channels < LEAST_MAPPED_OPERATIONS:
-        return ()
+    fastest = min(mapping, key=lambda each: mapped_seconds(SplitPacking(expected, each), each, machine))
+    blocks = ceil_div(pixels, fastest.block_rows) * SplitPacking(expected, fastest).column_blocks
+    is_large = 2 * pixels * shape.group_inputs * shape.output_channels >= LEAST_MAPPED_OPERATIONS
+    if not is_large or blocks < LEAST_MAPPED_BLOCKS * machine.multiprocessors:
+        return gathering
     gathered = min(gathered_seconds(SplitPacking(expected, each), each, machine) for each in whole)
-    most = LARGEST_MAPPED_SHARE * gathered
-    return [each for each in mapping if mapped_seconds(SplitPacking(expected, each), each, machine) < most]
+    if mapped_seconds(SplitPacking(expected, fastest), fastest, machine) > LARGEST_MAPPED_SHARE * gathered:
+        return gathering
+    return (*(each for each in gathering if each.reduction_parts > 1), *mapping)
 
 
 def _walking(

@@ -124,19 +124,29 @@ def test_other_images_are_not_mapped(other: ConvolutionShape) -> None:
 
 @pytest.mark.parametrize(
     ("pixels", "channels", "outputs", "block"),
-    [(1568, 3072, 768, (64, 160)), (25088, 768, 192, (64, 192)), (6272, 1536, 384, (192, 96))],
+    [
+        (1568, 3072, 768, (64, 160)),
+        (25088, 768, 192, (64, 192)),
+        (6272, 1536, 384, (192, 96)),
+        (1568, 768, 3072, (128, 192)),
+        (6272, 384, 1536, (128, 192)),
+        (1568, 1280, 320, (64, 160)),
+    ],
 )
 def test_layers_that_gain_have_images_mapped(
     pixels: int, channels: int, outputs: int, block: tuple[int, int]
 ) -> None:
-    """By the block that took an H200 least time, 15.1 us for 20, 14.0 for 18.1 and 13.8 for 15.2."""
+    """By the block that took an H200 least time: 12.7, 13.8, 13.2, 16.2, 14.7 and 6.5 us.
+
+    Rows that were gathered took 20.0, 18.1, 15.2, 20.2, 17.3 and 7.3.
+    """
     chosen = fastest(pixels, channels, outputs)
     assert isinstance(chosen, WarpgroupSchedule) and chosen.maps_image
     assert (chosen.block_rows, chosen.block_columns) == block
 
 
-@pytest.mark.parametrize(("pixels", "channels", "outputs"), [(1568, 1280, 320), (25088, 192, 768)])
-def test_others_are_gathered(pixels: int, channels: int, outputs: int) -> None:
+@pytest.mark.parametrize(("pixels", "channels", "outputs"), [(1568, 1152, 192), (784, 768, 192)])
+def test_layers_of_few_blocks_are_gathered(pixels: int, channels: int, outputs: int) -> None:
     chosen = fastest(pixels, channels, outputs)
     assert isinstance(chosen, WarpgroupSchedule) and chosen.gathers
 

@@ -216,18 +216,22 @@ def test_filters_known_at_run_time_lie_as_constant_ones() -> None:
                 assert place is not None and packed[place] == filters[channel * 96 + first + i]
 
 
-def test_only_tuners_are_offered_it() -> None:
-    """And of results that aren't f32: these are 16 bytes by quads."""
+def test_images_that_are_mapped_have_it() -> None:
+    """But for results of f32, which are 16 bytes by quads. Only tuners are offered it for gathered rows."""
     machine = default_gpu_machine("sm_90a")
-    space, offered = GpuSearchSpace(HOPPER, machine), {}
+    space = GpuSearchSpace(HOPPER, machine)
     for result in ("f16", None):
-        layer = replace(shape(768, 3072, "f16", result), batch=32)
-        assert not any(is_wide(each) for each in default_schedules(layer, HOPPER, machine))
-        offered[result] = [each for each in space.schedules(layer) if is_wide(each)]
-    assert offered[None] == []
-    blocks = {(each.block_rows, each.block_columns) for each in offered["f16"] if each.maps_image}
-    assert {(128, 192), (64, 192), (192, 96)} <= blocks
-    assert any(each.gathers for each in offered["f16"])
+        layer = replace(shape(768, 3072, "f16", result), batch=128)
+        chosen = next(each for each in default_schedules(layer, HOPPER, machine) if each.matrix_products == 1)
+        assert isinstance(chosen, WarpgroupSchedule) and chosen.maps_image
+        assert is_wide(chosen) == (result == "f16")
+        offered = {
+            (each.maps_image, is_wide(each))
+            for each in space.schedules(layer)
+            if isinstance(each, WarpgroupSchedule) and (each.maps_image or each.gathers)
+        }
+        of_f16 = {(True, True), (False, True), (False, False)}
+        assert offered == (of_f16 if result == "f16" else {(True, False), (False, False)})
 
 
 def is_wide(schedule: object) -> bool:
