@@ -18,6 +18,7 @@ from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, thread_id, zero_scalar
+from iree.winograd.pipelines.gpu.device.shuffles import of_first_thread
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     COPIED_BYTES,
@@ -89,7 +90,7 @@ class Blocks:
         self._of_keys, self._of_values = schedule.key_chunks(problem), schedule.value_chunks(problem)
         self._stages, self._stage_bytes = self._of_queries.bytes, schedule.stage_bytes(problem)
         self._barriers = self._stages + schedule.stages * self._stage_bytes
-        self._warpgroup = thread_id() // WARPGROUP_THREADS
+        self._warpgroup = of_first_thread(thread_id() // WARPGROUP_THREADS)
         self._lane = thread_id() % WARP_THREADS
         self._moved_queries, self._moved_keys, self._moved_values = (
             MovedRows.of(

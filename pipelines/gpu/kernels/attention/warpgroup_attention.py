@@ -27,7 +27,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     thread_id,
     zero_scalar,
 )
-from iree.winograd.pipelines.gpu.device.shuffles import over_threads
+from iree.winograd.pipelines.gpu.device.shuffles import of_first_thread, over_threads
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     REDUCTION,
     WARPGROUP_ROWS,
@@ -97,7 +97,7 @@ class _Workgroup:
         # Buffers are bound in a kernel's first block.
         self._pairs = output.viewed_as(output.element, PAIR) if output.by_quads else None
         self._blocks = Blocks(problem, schedule, buffers, self._head)
-        self._warpgroup = thread_id() // WARPGROUP_THREADS
+        self._warpgroup = of_first_thread(thread_id() // WARPGROUP_THREADS)
         lane, warp = thread_id() % WARP_THREADS, thread_id() // WARP_THREADS
         self._row = self._first + warp * MATRIX_ROWS + lane // QUAD
         """The first of this thread's."""
