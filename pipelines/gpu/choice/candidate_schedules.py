@@ -16,7 +16,12 @@ from .fused_schedules import fused_schedules
 from .gemm_schedules import gemm_schedules
 from .gemv_schedules import gemv_schedules
 from .matrix_unit_schedules import matrix_schedules
-from .warpgroup_schedules import both_widths, gathering_schedules, mapping_schedules
+from .warpgroup_schedules import (
+    alternating_schedules,
+    both_widths,
+    gathering_schedules,
+    mapping_schedules,
+)
 from .weight_gradient_schedules import weight_gradient_schedules
 
 
@@ -53,6 +58,7 @@ def unpredicted_schedules(
         return
     sizes = [shape, *(shape.resized(times) for times in OTHER_SIZES if shape.unknown_sizes)]
     gathering = both_widths(gathering_schedules(shape, machine), shape)
-    for schedule in chain(mapping_schedules(shape, machine), gathering):
+    alternating = alternating_schedules(shape, machine)
+    for schedule in chain(mapping_schedules(shape, machine), gathering, alternating):
         if all(kernel_misfit(each, target, schedule) is None for each in sizes):
             yield schedule

@@ -59,8 +59,9 @@ class WarpgroupSchedule(StagedSchedule):
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
     than 128 but in two warpgroups beside one copying warp, for divided products without parts, for boxes that
     aren't copied by one warp, don't divide the rows, or are of more than 256, for warpgroups that alternate
-    without walking, over divided products or blocks of sums, or with memory for results, for other store
-    widths than eight, and for one of sums that are scaled, parts, or of columns that are no multiple of 32.
+    without walking, over divided products, with memory for results, or with more than 64 rows of numbers that
+    are split or summed in blocks, for other store widths than eight, and for one of sums that are scaled,
+    parts, or of columns that are no multiple of 32.
     """
 
     kind = "warpgroup"
@@ -83,9 +84,9 @@ class WarpgroupSchedule(StagedSchedule):
         for name, multiple in (("block_rows", WARPGROUP_ROWS), ("block_columns", COLUMNS)):
             if getattr(self, name) % multiple:
                 raise ValueError(f"{name} {getattr(self, name)} must be a multiple of {multiple}")
+        is_plain = self.parts == 1 and self.summed_block is None
         if self.alternating_warpgroups is not None and (
-            self.parts > 1
-            or self.summed_block is not None
+            not (is_plain or self.block_rows == WARPGROUP_ROWS)
             or self.walking_workgroups is None
             or self.divided_products is not None
             or self.result_bytes is not None
