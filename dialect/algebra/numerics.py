@@ -78,6 +78,18 @@ def summed_block(terms: int, *, of_frames: bool = False) -> int | None:
     return SUM_BLOCK if terms > LONGEST_RUNNING_SUM else None
 
 
+def parts_of_sum(terms: int, most: int) -> int | None:
+    """Parts, `most` at most, of as many terms each, that a long sum is the sum of; None where one sum stays.
+
+    They are of about `SUM_BLOCK` terms.
+    """
+    if terms <= LONGEST_RUNNING_SUM:
+        return None
+    divisors = (parts for parts in range(2, min(most, terms) + 1) if terms % parts == 0)
+    fitting = (parts for parts in divisors if terms // parts <= LONGEST_RUNNING_SUM)
+    return min(fitting, key=lambda parts: abs(terms // parts - SUM_BLOCK), default=None)
+
+
 @dataclass(frozen=True)
 class Accumulation:
     """A sum of `terms` products: in order within blocks of `block`, then the blocks' sums in order.

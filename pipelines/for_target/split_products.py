@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from iree.winograd.dialect.algebra.numerics import LONGEST_RUNNING_SUM, SUM_BLOCK
+from iree.winograd.dialect.algebra.numerics import parts_of_sum
 from iree.winograd.dialect.bindings import arith, ir, linalg
 from iree.winograd.passes.build.generic import build_generic
 from iree.winograd.passes.build.groups import merged, split
@@ -77,19 +77,14 @@ class SplitProducts:
 def _parts(problem: BatchProduct) -> int | None:
     """Parts of the pixels, all of one size, whose products take little memory; None where one sum stays."""
     is_of_pixels = problem.right.column_stride == 1 and (problem.rows == 1 or problem.left.row_stride == 1)
-    if problem.reduction <= LONGEST_RUNNING_SUM or not is_of_pixels:
+    if not is_of_pixels:
         return None
     most = (
         problem.reduction
         * (problem.rows + problem.columns)
         // (_OF_OPERANDS * problem.rows * problem.columns)
     )
-    fitting = (
-        parts
-        for parts in range(2, most + 1)
-        if problem.reduction % parts == 0 and problem.reduction // parts <= LONGEST_RUNNING_SUM
-    )
-    return min(fitting, key=lambda parts: abs(problem.reduction // parts - SUM_BLOCK), default=None)
+    return parts_of_sum(problem.reduction, most)
 
 
 def _sum_of_products(operation: ir.Operation, problem: BatchProduct, parts: int) -> ir.Value:

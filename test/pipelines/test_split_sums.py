@@ -120,6 +120,35 @@ def test_products_over_all_pixels_are_sums_of_those_of_blocks(batch: int, heads:
     assert np.all(error <= (1024 + 64 + 1) * UNIT_ROUNDOFF * expected)
 
 
+class FewOutputs(torch.nn.Module):
+    """A fully connected layer of all of an image that a convolution has copied."""
+
+    def __init__(self, channels: int, size: int, outputs: int) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv2d(channels, channels, 1, bias=False)
+        self.convolution.weight.data = torch.eye(channels)[:, :, None, None]
+        self.linear = torch.nn.Linear(channels * size * size, outputs, bias=False)
+        self.linear.weight.data.fill_(float(np.sqrt(1 + 2.0**-11)))
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.linear(self.convolution(image).flatten(1))
+
+
+@pytest.mark.parametrize(("batch", "outputs"), [(1, 3), *wide_combinations([(2, 1), (3, 4)])])
+def test_layers_of_few_outputs_are_sums_of_products_of_blocks(batch: int, outputs: int) -> None:
+    """As above, of 65536 pixels and channels in 64 blocks of 1024."""
+    model = FewOutputs(16, 64, outputs).eval()
+    image = torch.full((batch, 16, 64, 64), float(np.sqrt(1 + 2.0**-11)))
+    program = iree.winograd.load(
+        iree.winograd.compile(iree.winograd.import_torch(model, image), threads=2, strict=True),
+        threads=2,
+    )
+    with torch.no_grad():
+        expected = model.double()(image.double()).numpy()
+    error = np.abs(np.asarray(program(image.numpy())) - expected)
+    assert np.all(error <= (1024 + 64 + 1) * UNIT_ROUNDOFF * expected)
+
+
 @pytest.mark.parametrize(
     "norm",
     [
