@@ -114,7 +114,11 @@ class CpuBackend:
         if not isinstance(machine, CpuMachine):
             raise ValueError(f"{machine.name} is no CPU, but the target is one")
         if self.shares_workgroups and threads <= MOST_THREADS:
-            machine = replace(machine, wake_seconds=min(machine.wake_seconds, _HELPER_SECONDS))
+            machine = replace(
+                machine,
+                wake_seconds=min(machine.wake_seconds, _HELPER_SECONDS),
+                workgroups_at_a_time=1,
+            )
         return CpuSearchSpace(self.target, machine, threads)
 
     def lowering(self, module: ir.Operation) -> CpuLowering:

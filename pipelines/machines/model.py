@@ -42,6 +42,10 @@ class Limits:
     bandwidths: tuple[Bandwidth, ...]
 
 
+MAX_WORKGROUPS_AT_A_TIME = 8
+"""That IREE's runtime gives a thread."""
+
+
 @dataclass(frozen=True)
 class CpuMachine:
     """A CPU: all rates are those of one core when it works alone, all times are in seconds.
@@ -74,7 +78,7 @@ class CpuMachine:
     bf16_flops: float | None = None
     """bf16 operations per second, of vectors of pairs that are summed in f32, a product and its addition
     counted as two; None where they aren't known, or there are no such instructions."""
-    workgroups_at_a_time: int = 8
+    workgroups_at_a_time: int = MAX_WORKGROUPS_AT_A_TIME
     """That IREE's runtime gives one of several threads of a dispatch that has at least so many for each."""
     kind: str = "cpu"
 

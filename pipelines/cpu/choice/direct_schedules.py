@@ -19,7 +19,7 @@ from iree.winograd.pipelines.cpu.schedules.direct import (
 from iree.winograd.pipelines.emission.numbers.bf16 import BF16
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS
 from iree.winograd.pipelines.emission.vectors import vector_width_for
-from iree.winograd.pipelines.machines.model import CpuMachine
+from iree.winograd.pipelines.machines.model import MAX_WORKGROUPS_AT_A_TIME, CpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .product_cost import register_block_seconds
@@ -88,17 +88,19 @@ def direct_defaults(
     if rows > 1 or threads == 1:
         return
     # Blocks of a row are equally many for each thread, and register blocks of a block equal.
-    # Where there are so many that threads take several at a time, larger ones.
+    # Where there are so many that threads take several at a time, larger ones, which are fewer to take.
     blocks = [images * ceil_div(pixels, most) for most in MAX_PIXEL_BLOCKS]
-    least = next((count for count in blocks if count < machine.workgroups_at_a_time * threads), blocks[0])
-    several = ceil_div(least, threads) * threads
-    for count in (*workgroup_counts(threads), ROW_WORKGROUPS_PER_THREAD * threads, several):
-        for parts in powers_of_two(count):
-            share = ceil_div(pixels, ceil_div(max(count // parts, least), images))
-            most_pixels, register_vectors, width = _register_block(shape, share, target, machine)
-            register_pixels = ceil_div(share, ceil_div(share, most_pixels))
-            wanted_pixels = min(pixels, ceil_div(share, register_pixels) * register_pixels)
-            yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
+    most_taken = dict.fromkeys((machine.workgroups_at_a_time, MAX_WORKGROUPS_AT_A_TIME))
+    for taken in most_taken:
+        least = next((count for count in blocks if count < taken * threads), blocks[0])
+        several = ceil_div(least, threads) * threads
+        for count in (*workgroup_counts(threads), ROW_WORKGROUPS_PER_THREAD * threads, several):
+            for parts in powers_of_two(count):
+                share = ceil_div(pixels, ceil_div(max(count // parts, least), images))
+                most_pixels, register_vectors, width = _register_block(shape, share, target, machine)
+                register_pixels = ceil_div(share, ceil_div(share, most_pixels))
+                wanted_pixels = min(pixels, ceil_div(share, register_pixels) * register_pixels)
+                yield schedule((register_pixels, register_vectors, width), (1, wanted_pixels), count)
 
 
 def filter_type(shape: ConvolutionShape, outputs: int, target: CpuTarget) -> str | None:

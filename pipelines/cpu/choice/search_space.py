@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem, MatmulProblem
@@ -14,7 +14,6 @@ from iree.winograd.pipelines.cpu.kernels.kernel_of import kernel_misfit, ranges_
 from iree.winograd.pipelines.cpu.processor.target import IREE_CODE, CpuTarget
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule, types_misfit
 from iree.winograd.pipelines.machines.model import CpuMachine, Limits
-from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import RangeRules
@@ -153,15 +152,12 @@ class CpuSearchSpace:
         return "its filters are packed in each call" if problem.runtime_filter else None
 
     def sized_stage_seconds(self, shape: ConvolutionShape, schedule: Schedule) -> Mapping[str, float]:
-        """That of the blocks that the kernel has for these sizes, of which helpers take one at a time."""
+        """That of the blocks that the kernel has for these sizes."""
         assert isinstance(schedule, CpuSchedule), "it is one of a CPU's"
         told = KERNEL_CHOICES[type(schedule)].told(shape, schedule)
         if told is None or self.misfit(shape, told) is not None:
             return {}
-        machine = self.machine
-        if self.threads <= MOST_THREADS:
-            machine = replace(machine, workgroups_at_a_time=1)
-        return stage_seconds(shape, told, self.target, machine, self.threads)
+        return stage_seconds(shape, told, self.target, self.machine, self.threads)
 
     def channels_first_images(self, shape: ConvolutionShape, schedule: Schedule) -> tuple[bool, bool]:
         assert isinstance(schedule, CpuSchedule), "it is one of a CPU's"

@@ -65,6 +65,16 @@ def test_a_last_round_of_few_workgroups_is_waited_for() -> None:
     assert uneven - even == pytest.approx(15 / 16)
 
 
+@pytest.mark.skipif(not CpuBackend(TARGET).shares_workgroups, reason="helpers are for Linux")
+def test_helpers_take_workgroups_one_by_one() -> None:
+    """IREE's runtime hands out eight at a time where there are as many for each thread, helpers never."""
+    machine = CpuBackend(TARGET).search_space(threads=2).machine
+    for count in (16, 32):
+        workers, helped = Workers(MACHINE, 2, count), Workers(machine, 2, count)
+        assert (workers.taken, helped.taken) == (8, 1)
+        assert workers.waiting_seconds(1e-3) == pytest.approx(8 * helped.waiting_seconds(1e-3))
+
+
 def test_memory_is_shared() -> None:
     machine = replace(MACHINE, memory_bandwidth=10e9, shared_memory_bandwidth=40e9)
     assert [Workers(machine, threads, 64).memory_bandwidth for threads in (1, 2, 16)] == [10e9, 20e9, 40e9]
