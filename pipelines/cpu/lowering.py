@@ -8,13 +8,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.dialect.ops import FilterTransformOp
-from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.build.constants import SharedConstants
 from iree.winograd.passes.build.tensors import index_constant, size_of
 from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
-from iree.winograd.passes.match.convolutions.filters import filter_array
 from iree.winograd.passes.match.layouts.channel_slice import ChannelSlice, match_insert
 from iree.winograd.passes.match.navigation import is_empty
 from iree.winograd.passes.match.no_match import Reason
@@ -100,7 +97,7 @@ class CpuLowering:
         for each in ranges:
             if reason := self.range_misfit(group, each):
                 raise ValueError(reason)
-        shapes = [_in_range(group, each).shape for each in ranges]
+        shapes = [group.in_range(each).shape for each in ranges]
         kernels = [
             kernel_for(shape, self.target, each.schedule) for shape, each in zip(shapes, ranges, strict=True)
         ]
@@ -114,7 +111,7 @@ class CpuLowering:
             return "workgroups transform filters of images of all sizes"
         if range_.algorithm is not None and group.filter_transform is None:
             return "filters are transformed by another algorithm"
-        return kernel_misfit(_in_range(group, range_).shape, self.target, range_.schedule)
+        return kernel_misfit(group.in_range(range_).shape, self.target, range_.schedule)
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatch that computes an operation without a misfit, at the insertion point."""
@@ -148,7 +145,7 @@ class CpuLowering:
 
     def _convolution(self, group: ConvolutionGroup, schedule: Schedule) -> ir.Value:
         shape = group.shape
-        if schedule.transforms_filters and _program_filters(group) is None:
+        if schedule.transforms_filters and group.program_filters is None:
             # What is known when a program is loaded lies as it lies.
             shape = replace(shape, runtime_filter=True)
         return self._dispatched(group, SizedKernels((kernel_for(shape, self.target, schedule),)))
@@ -339,7 +336,7 @@ class CpuLowering:
         blocks = kernel.blocks
 
         def compute() -> Array | None:
-            taps = _program_filters(group)
+            taps = group.program_filters
             return None if taps is None else pack_taps(taps, kernel.shape, kernel.blocks)
 
         how = blocks, tuple(transform.permutation), transform.flipped
@@ -359,7 +356,7 @@ class CpuLowering:
             "winograd_packed_filter",
             lambda: _packed(
                 kernel,
-                _transformed_taps(group, kernel.shape.decomposition)
+                group.transformed_taps(kernel.shape.decomposition)
                 if is_of_taps
                 else constant_array(group.transformed_filter),
             ),
@@ -429,10 +426,6 @@ def _convolution_signature(
     return DispatchSignature(tensors, output, sizes, updates, numbers)
 
 
-def _in_range(group: ConvolutionGroup, range_: ScheduleRange) -> ConvolutionGroup:
-    return replace(group, times=range_.times, algorithm=range_.algorithm)
-
-
 def _are_alike(one: ir.Value, other: ir.Value) -> bool:
     """Whether both are the same constant, or value."""
     identity = constant_identity(one)
@@ -451,21 +444,6 @@ def _filter_tensor(filters: ir.Value) -> DispatchTensor:
     if not isinstance(type_.element_type, ir.IntegerType):
         return DispatchTensor.of(filters)
     return DispatchTensor.of(ir.RankedTensorType.get(type_.shape, ir.BF16Type.get()))
-
-
-def _transformed_taps(group: ConvolutionGroup, decomposition: Decomposition) -> Array | None:
-    """The filters of a decomposition, constants also where the program is to transform them."""
-    transform = group.filter_transform
-    if transform is None:
-        return constant_array(group.transformed_filter)
-    weights = _program_filters(group)
-    return None if weights is None else filter_transform(weights, decomposition, transform.groups)
-
-
-def _program_filters(group: ConvolutionGroup) -> Array | None:
-    """R... x C/g x K, where they are constants that the program transforms."""
-    transform = group.filter_transform
-    return None if transform is None else filter_array(transform)
 
 
 def _as_value(size: int | ir.Value) -> ir.Value:

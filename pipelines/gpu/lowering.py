@@ -146,23 +146,26 @@ class GpuLowering:
         """Emits the dispatches of all ranges; only those of the range that an image is in have workgroups."""
         result, first = None, 0
         for each in ranges:
-            sized = replace(group, times=each.times)
             if reason := self.range_misfit(group, each):
                 raise ValueError(reason)
-            launcher = replace(self._launcher, images=TileRange(first, each.below, sized.shape))
-            lowering = LOWERINGS[type(each.schedule)](launcher, sized, each.schedule)
-            assert isinstance(lowering, ConvolutionLowering), "it has no misfit"
-            result, first = replace(lowering, onto=result).lower(), each.below or 0
+            launcher = replace(self._launcher, images=TileRange(first, each.below, group.shape))
+            lowering = _of_convolution(launcher, group.in_range(each), each.schedule)
+            result = replace(lowering, onto=result, is_of_range=True).lower()
+            first = each.below or 0
         if result is None:
             raise ValueError("a convolution has at least one schedule")
-        return result
+        if not group.output_transform.channels_first:
+            return result
+        return _of_convolution(self._launcher, group, ranges[0].schedule).channels_first(result)
 
     def range_misfit(self, group: ConvolutionGroup, range_: ScheduleRange) -> Reason | None:
-        if group.output_transform.channels_first:
-            return "images are transposed behind the kernels of all sizes"
         if insertion_of(group) is None and _is_inserted(group.output_transform.result):
             return "IREE copies what several kernels write to where it is inserted"
-        return kernel_misfit(replace(group, times=range_.times).shape, self.target, range_.schedule)
+        if range_.algorithm is not None and group.filter_transform is None:
+            return "filters are transformed by another algorithm"
+        # Kernels of all ranges write images that are channels last.
+        shape = replace(group.in_range(range_).shape, output_channels_first=False)
+        return kernel_misfit(shape, self.target, range_.schedule)
 
     def compute(self, operation: TensorOperation) -> ir.Value:
         """Emits the dispatches of an operation that there are kernels for."""
@@ -252,9 +255,13 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
 
 
 def _gated(launcher: Launcher, operation: GatedProduct) -> ir.Value:
-    lowering = LOWERINGS[type(operation.schedule)](launcher, operation.group, operation.schedule)
+    return gated(_of_convolution(launcher, operation.group, operation.schedule), operation).lower()
+
+
+def _of_convolution(launcher: Launcher, group: ConvolutionGroup, schedule: Schedule) -> ConvolutionLowering:
+    lowering = LOWERINGS[type(schedule)](launcher, group, schedule)
     assert isinstance(lowering, ConvolutionLowering), "it has no misfit"
-    return gated(lowering, operation).lower()
+    return lowering
 
 
 def _fused(launcher: Launcher, group: ConvolutionGroup, schedule: FusedSchedule) -> ConvolutionLowering:

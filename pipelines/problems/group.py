@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.dialect.decomposition import Decomposition
 from iree.winograd.dialect.ops import FilterTransformOp, InputTransformOp, OutputTransformOp
+from iree.winograd.dialect.reference import filter_transform
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.passes.match.convolutions.element_types import ElementTypes
+from iree.winograd.passes.match.convolutions.filters import filter_array
 from iree.winograd.passes.match.layouts.channel_slice import (
     ChannelSlice,
     match_extract,
@@ -17,8 +20,9 @@ from iree.winograd.passes.match.layouts.channel_slice import (
 from iree.winograd.passes.match.navigation import defining_operation, only_user, viewed
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.slices import match_slice
-from iree.winograd.passes.match.values.constants import is_known_at_load
+from iree.winograd.passes.match.values.constants import Array, constant_array, is_known_at_load
 
+from .schedule_range import ScheduleRange
 from .shape import ConvolutionShape
 from .stages import match_stages, require_outputs, stated_facts
 
@@ -35,6 +39,10 @@ class ConvolutionGroup:
     """Sizes that kernels are built for over those that are expected, where any may come."""
     algorithm: Algorithm | None = None
     """By which kernels are built in place of the one whose transforms the ops are."""
+
+    def in_range(self, range_: ScheduleRange) -> ConvolutionGroup:
+        """For the images of one of several ranges."""
+        return replace(self, times=range_.times, algorithm=range_.algorithm)
 
     @property
     def source(self) -> ChannelSlice:
@@ -105,6 +113,19 @@ class ConvolutionGroup:
         operation = defining_operation(self.transformed_filter)
         is_transform = operation is not None and operation.name == FilterTransformOp.OPERATION_NAME
         return FilterTransformOp(operation) if is_transform else None
+
+    @property
+    def program_filters(self) -> Array | None:
+        """R... x C/g x K, where they are constants that the program transforms."""
+        transform = self.filter_transform
+        return None if transform is None else filter_array(transform)
+
+    def transformed_taps(self, decomposition: Decomposition) -> Array | None:
+        """The filters of a decomposition, constants also where the program is to transform them."""
+        transform, filters = self.filter_transform, self.program_filters
+        if transform is None:
+            return constant_array(self.transformed_filter)
+        return None if filters is None else filter_transform(filters, decomposition, transform.groups)
 
     @property
     def shape(self) -> ConvolutionShape:

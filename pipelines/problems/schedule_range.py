@@ -44,8 +44,9 @@ class RangeRules:
     what the kernels of that take, before there are several: each is a kernel more to compile and to load."""
     least_gain: float
     """The same that others have to gain where there are several."""
-    of_algorithms: bool
-    """Whether they may be of several algorithms, each with filters of its own."""
+    algorithm_gain: float
+    """The same that those of another algorithm, which has filters of its own, have to gain over all of the
+    layer's."""
 
 
 def joined(ranges: Sequence[ScheduleRange]) -> tuple[ScheduleRange, ...]:

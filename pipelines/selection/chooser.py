@@ -108,7 +108,7 @@ class Chooser:
                 reason += f"; none keeps within {asked:.1e}, nor does a direct convolution"
         decision = self._decision(layer, problem, candidates, chosen, reason, tuned=tuned)
         if not tuned:
-            ranges = schedule_ranges(problem, self.space, chosen.implementation, limit)
+            ranges = schedule_ranges(problem, self.space, chosen.implementation, limit, self.output_tile)
             decision = replace(decision, ranges=ranges)
         if not decision.stays_single:
             return decision

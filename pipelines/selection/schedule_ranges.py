@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import inf, prod
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
@@ -16,42 +16,51 @@ from iree.winograd.pipelines.problems.schedule_range import ScheduleRange, joine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .candidates import convolution_shape
+from .decision import Candidate
 from .implementation import Implementation
 from .prediction import implementation_error, predict_fastest
 
 _STEPS = 8
 """Sizes between two, among which that is found from which on what is for the larger one is faster."""
+_MOST_ALGORITHMS = 3
+"""Others that all schedules are predicted of, where one for the expected sizes tells how fast they are."""
 _TIMES = tuple(sorted((*OTHER_SIZES, 1.0)))
 
 
 def schedule_ranges(
-    problem: ConvolutionProblem, space: SearchSpace, chosen: Implementation, limit: float | None
+    problem: ConvolutionProblem,
+    space: SearchSpace,
+    chosen: Implementation,
+    limit: float | None,
+    output_tile: int | None = None,
 ) -> tuple[ScheduleRange, ...]:
     """The schedules of `problem` for images of different sizes; none where one is enough.
 
-    They are of its algorithm, or of several where kernels can be (`RangeRules`). They multiply numbers of the
-    same type as the `chosen` one, with no larger error than that or `limit`.
+    They are of its algorithm, or of others that gain enough (`RangeRules`), by tiles of `output_tile` if that
+    is given. They multiply numbers of the same type as the `chosen` one, with no larger error than that or
+    `limit`.
     """
     if not problem.unknown_sizes or chosen.is_left_to_iree or space.ranges_misfit(problem) is not None:
         return ()
-    return _Layer(problem, space, chosen, limit).ranges()
+    return _Layer(problem, space, chosen, limit, output_tile).ranges()
 
 
 @dataclass(frozen=True)
 class _Layer:
-    """A layer of images of unknown sizes, its implementation, and the limit of errors."""
+    """A layer of images of unknown sizes, its implementation, the limit of errors, and the tile, if given."""
 
     problem: ConvolutionProblem
     space: SearchSpace
     chosen: Implementation
     limit: float | None
+    output_tile: int | None
 
     def ranges(self) -> tuple[ScheduleRange, ...]:
         single, rules = self.chosen, self.space.range_rules
         if self._seconds(single, 1.0) == inf:
             return ()
         fastest = {times: self._fastest(times) for times in _TIMES}
-        losses = {times: self._loss(each, times) for times, each in fastest.items()}
+        losses = {times: self._loss(single, each, times) for times, each in fastest.items()}
         if max(losses.values()) <= rules.most_loss:
             return ()
         taken = [(times, fastest[times] if losses[times] > rules.least_gain else single) for times in _TIMES]
@@ -73,30 +82,49 @@ class _Layer:
         return None if implementation.algorithm == self.chosen.algorithm else implementation.algorithm
 
     def _fastest(self, times: float) -> Implementation:
-        """Of those that compute the same that for images of so many times the expected size."""
-        return min(self._alike(times), key=lambda implementation: self._seconds(implementation, times))
+        """Of those that compute the same that for images of so many times the expected size.
 
-    def _alike(self, times: float) -> Iterator[Implementation]:
+        Those of other algorithms are some that gain enough over the best of the chosen one.
+        """
+        own = self._least((self.chosen, *self._alike(self.chosen.algorithm, times)), times)
+        algorithms = self._other_algorithms(times, self._seconds(own, times))
+        others = [each for algorithm in algorithms for each in self._alike(algorithm, times)]
+        fastest = self._least((own, *others), times)
+        is_other = fastest != own and self._loss(own, fastest, times) > self.space.range_rules.algorithm_gain
+        return fastest if is_other else own
+
+    def _least(self, implementations: Iterable[Implementation], times: float) -> Implementation:
+        return min(implementations, key=lambda implementation: self._seconds(implementation, times))
+
+    def _alike(self, algorithm: Algorithm, times: float) -> Iterator[Implementation]:
+        """Those of an algorithm that compute the same, no less accurately."""
         chosen = self.chosen
-        yield chosen
         most_error = max(implementation_error(self.problem, chosen), self.limit or 0.0)
-        for algorithm in self._algorithms(times):
-            for each in self.space.schedules_of_size(
-                self._shape(Implementation(algorithm, chosen.schedule), times)
-            ):
-                implementation = Implementation(algorithm, each)
-                is_alike = each.product_type == chosen.product_type
-                is_alike = is_alike and self._keeps_operands(implementation) == self._keeps_operands(chosen)
-                if is_alike and implementation_error(self.problem, implementation) <= most_error:
-                    yield implementation
+        shape = self._shape(Implementation(algorithm, chosen.schedule), times)
+        for each in self.space.schedules_of_size(shape):
+            implementation = Implementation(algorithm, each)
+            is_alike = each.product_type == chosen.product_type
+            is_alike = is_alike and self._keeps_operands(implementation) == self._keeps_operands(chosen)
+            if is_alike and implementation_error(self.problem, implementation) <= most_error:
+                yield implementation
 
-    def _algorithms(self, times: float) -> tuple[Algorithm, ...]:
-        """Those by which images of so many times the expected size may be computed."""
-        if not self.space.range_rules.of_algorithms:
-            return (self.chosen.algorithm,)
-        candidates = predict_fastest(self.problem.resized(times), self.space, self.limit)
-        ours = (each.implementation for each in candidates if not each.implementation.is_left_to_iree)
-        return tuple(dict.fromkeys(each.algorithm for each in ours))
+    def _other_algorithms(self, times: float, most_seconds: float) -> Iterable[Algorithm]:
+        """Those by which images of so many times the expected size may be computed in less than some time."""
+        keeps_blocks = self.space.keeps_blocks
+        problem = self.problem if keeps_blocks else self.problem.resized(times)
+        candidates = predict_fastest(problem, self.space, self.limit, self.output_tile, 0.0)
+        others = [each.implementation for each in candidates if self._is_other(each)]
+        if keeps_blocks:
+            seconds = {each: self._seconds(each, times) for each in others}
+            others = sorted(
+                (each for each in others if seconds[each] < most_seconds), key=seconds.__getitem__
+            )
+        algorithms = dict.fromkeys(each.algorithm for each in others)
+        return islice(algorithms, _MOST_ALGORITHMS if keeps_blocks else None)
+
+    def _is_other(self, candidate: Candidate) -> bool:
+        implementation = candidate.implementation
+        return not implementation.is_left_to_iree and implementation.algorithm != self.chosen.algorithm
 
     def _keeps_operands(self, implementation: Implementation) -> bool:
         are_transformed = not implementation.algorithm.is_direct
@@ -117,9 +145,10 @@ class _Layer:
         batch = self.problem.batch or self.problem.expected_batch or self.space.dynamic_batch
         return batch * prod(self._shape(self.chosen, times).tiles_per_image)
 
-    def _loss(self, fastest: Implementation, times: float) -> float:
-        stages = self.space.sized_stage_seconds(self._shape(fastest, times), fastest.schedule)
-        longer = self._seconds(self.chosen, times) - sum(stages.values())
+    def _loss(self, slower: Implementation, faster: Implementation, times: float) -> float:
+        """What the first takes longer, over what the kernels of the second take."""
+        stages = self.space.sized_stage_seconds(self._shape(faster, times), faster.schedule)
+        longer = self._seconds(slower, times) - sum(stages.values())
         return longer / sum(seconds for stage, seconds in stages.items() if stage != LAUNCH_STAGE)
 
     def _seconds(self, implementation: Implementation, times: float) -> float:

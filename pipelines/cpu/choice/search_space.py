@@ -30,7 +30,7 @@ from .workers import Workers
 
 UNKNOWN_SIZE_TOLERANCE = 0.05
 """Relative difference in predicted times at the expected sizes that suiting others is worth."""
-RANGE_RULES = RangeRules(most_loss=0.3, least_gain=0.3, of_algorithms=True)
+RANGE_RULES = RangeRules(most_loss=0.3, least_gain=0.3, algorithm_gain=0.0)
 """A kernel more takes as much code, and memory for its filters, and predictions are off by a tenth: one that
 was predicted to take 0.91 of the time of an image of twice the size gained nothing."""
 

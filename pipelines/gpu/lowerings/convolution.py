@@ -9,6 +9,7 @@ from functools import cached_property
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
+from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
 from iree.winograd.passes.match.layouts.channel_slice import match_extract
 from iree.winograd.passes.match.layouts.image_layout import to_channels_last
 from iree.winograd.passes.match.navigation import is_empty
@@ -74,6 +75,8 @@ class ConvolutionLowering(ABC):
     group: ConvolutionGroup
     onto: ir.Value | None = field(default=None, kw_only=True)
     """What dispatches for images of other sizes gave, which is to be what these give, too."""
+    is_of_range: bool = field(default=False, kw_only=True)
+    """Whether there are dispatches for images of other sizes: what all of them write is channels last."""
 
     @abstractmethod
     def lower(self) -> ir.Value:
@@ -91,12 +94,13 @@ class ConvolutionLowering(ABC):
     ) -> ir.Value:
         """Launches the kernel that applies the epilogue and writes the result, by quads or singly.
 
-        Another one transposes images that are to be channels first, unless the kernel writes such.
+        Another one transposes images that are to be channels first, unless the kernel writes such, behind
+        those of all ranges.
         """
         transform = self.group.output_transform
         reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
         others = [_read_by_epilogue(*read, by_quads=by_quads) for read in reads]
-        is_transposed = transform.channels_first and not writes_channels_first
+        is_transposed = transform.channels_first and (self.is_of_range or not writes_channels_first)
         result = image_array(transform.result, "output", by_quads, channels_first=transform.channels_first)
         if is_transposed:
             order = to_channels_last(len(result.extents))
@@ -119,8 +123,10 @@ class ConvolutionLowering(ABC):
             self._last_sizes,
             updated,
         )
-        if not is_transposed:
-            return outputs
+        return self.channels_first(outputs) if is_transposed and not self.is_of_range else outputs
+
+    def channels_first(self, outputs: ir.Value) -> ir.Value:
+        """Launches the kernel that transposes outputs."""
         size = [self._size(Size("output", d)) for d in range(len(self.group.shape.output_size))]
         return transposed(self.launcher, outputs, self._size(BATCH), size, to_channels_first=True)
 
@@ -145,13 +151,18 @@ class ConvolutionLowering(ABC):
 
     def _folded(self, how: Hashable, pack: Callable[[Array], Array]) -> ir.Value | None:
         """The transformed filters as `pack` lays them out, told by `how`; None where they aren't constant."""
-        transformed = self.group.transformed_filter
+        group, source = self.group, self.group.transformed_filter
+        transform = group.filter_transform
+        is_taken = transform is not None and TAKES_FILTER_ATTRIBUTE_NAME in group.product.attributes
+        if transform is not None and is_taken:
+            # Kernels of several algorithms read them.
+            source, how = transform.filter, (how, tuple(transform.permutation), transform.flipped)
 
         def compute() -> Array | None:
-            folded = constant_array(transformed)
-            return None if folded is None else pack(folded)
+            taps = group.transformed_taps(group.shape.decomposition) if is_taken else constant_array(source)
+            return None if taps is None else pack(taps)
 
-        return self.launcher.constants.computed(transformed, how, "winograd_packed_filter", compute)
+        return self.launcher.constants.computed(source, how, "winograd_packed_filter", compute)
 
     def _runtime_filter(self) -> tuple[ir.Value, FilterLayout]:
         transform = self.group.filter_transform

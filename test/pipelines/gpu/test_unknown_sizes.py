@@ -11,6 +11,7 @@ import pytest
 from convolution_program import Program
 from iree.winograd.loading.program_context import INSTANCE
 from iree.winograd.loading.program_module import program_module
+from iree.winograd.passes.infrastructure.algorithm import Algorithm
 from iree.winograd.pipelines.gpu.schedules.columns import GpuDepthwiseSchedule
 from iree.winograd.pipelines.gpu.schedules.gemm import GemmSchedule
 from iree.winograd.pipelines.problems.launches import Launch
@@ -55,6 +56,15 @@ BLOCKS_OF_32, BLOCKS_OF_64 = GemmSchedule(32, 32, 16, 4, 4), GemmSchedule(64, 32
 TWO = (ScheduleRange(BLOCKS_OF_32, 0.5, 40), ScheduleRange(BLOCKS_OF_64, 1.0, None))
 IN_PARTS = ScheduleRange(replace(BLOCKS_OF_32, reduction_parts=3), 0.5, 40)
 COLUMNS = tuple(GpuDepthwiseSchedule(64, 4, columns=columns) for columns in (1, 4))
+SEVERAL = replace(
+    TILED,
+    schedule=BLOCKS_OF_64,
+    ranges=(
+        ScheduleRange(BLOCKS_OF_32, 0.5, 2, Algorithm(ONE, ONE)),
+        ScheduleRange(F2X2, 0.75, 8, Algorithm((2, 2), (3, 3))),
+        ScheduleRange(BLOCKS_OF_64, 1.0, None),
+    ),
+)
 RANGED = [
     replace(TILED, m=(2, 2), schedule=BLOCKS_OF_64, ranges=(ScheduleRange(F2X2, 0.5, 8), *TWO)),
     replace(POINTWISE, schedule=BLOCKS_OF_64, ranges=TWO, adds_image=True, outputs=20, dynamic_batch=True),
@@ -65,8 +75,10 @@ RANGED = [
         ranges=(ScheduleRange(COLUMNS[0], 1.0, 20), ScheduleRange(COLUMNS[1], 2.0, None)),
     ),
     replace(DIRECT, schedule=BLOCKS_OF_64, ranges=(IN_PARTS, TWO[1])),
+    SEVERAL,
+    replace(SEVERAL, input_channels_first=True, output_channels_first=True, activation="swish"),
 ]
-"""Of two or three schedules, each for images of so many tiles."""
+"""Of two or three schedules, each for images of so many tiles, also of several algorithms."""
 RANGED_SIZES = [(1, 1), (3, 13), (8, 5), (7, 7), (28, 28)]
 """Of one tile less than a range begins with, of as many, and others."""
 
