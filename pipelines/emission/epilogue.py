@@ -40,6 +40,12 @@ class VectorEpilogue:
     numbers: Numbers = field(default_factory=lambda: NUMBERS, kw_only=True, compare=False, repr=False)
     """How the processor converts numbers."""
 
+    @property
+    def is_of_channels(self) -> bool:
+        """Whether it reads the same at all positions: what it reads has no dimension but the channels."""
+        maps = self.transform.indexing_maps
+        return all(len(each.results) == 1 and reads_along_channels(each) for each in maps)
+
     def emit(
         self,
         accumulated: ir.Value,

@@ -275,6 +275,21 @@ def short_size(size: ir.Value) -> ir.Value:
     return arith.andi(size, _constant(LARGEST_SIZE))
 
 
+def short_number(position: Sequence[IndexLike], extents: Sequence[IndexLike]) -> Index:
+    """The number of a position among so many along each dimension, less than 2^32 in all: by 32 bits, if
+    sizes are short. Of one that doesn't exist it is any."""
+    number = Index.of(position[0])
+    if not _are_short():
+        for index, extent in zip(position[1:], extents[1:], strict=True):
+            number = number * extent + index
+        return number
+    word = _shortened(number.value)
+    for index, extent in zip(position[1:], extents[1:], strict=True):
+        row = arith.muli(word, _shortened(Index.of(extent).value))
+        word = arith.addi(row, _shortened(Index.of(index).value))
+    return _lengthened(word)
+
+
 def _are_short() -> bool:
     shared = _shared_values.get()
     return shared is not None and shared.short

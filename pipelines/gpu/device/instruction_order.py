@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iree.winograd.dialect.bindings import ir, llvm, vector
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 
+_FLOAT_REGISTER = "f"
+"""NVIDIA's, of LLVM's name."""
 _VECTOR_REGISTER = "v"
 """AMD's, of which an operand may take several."""
 
@@ -43,3 +46,16 @@ def _computed_here(quad: ir.Value, register: str) -> ir.Value:
         of_all = llvm.inline_asm(struct, scalars, "", constraints, has_side_effects=True)
         same = [llvm.extractvalue(element, of_all, [i]) for i in range(width)]
     return vector.from_elements(quad.type, same)
+
+
+def kept_here(quads: Sequence[ir.Value]) -> list[ir.Value]:
+    """The same quads of a kernel for CUDA, loaded or computed by here.
+
+    LLVM would move what computes them into the branches that alone use them.
+    """
+    return [
+        computed_here([quad], _FLOAT_REGISTER)[0]
+        if ir.VectorType(quad.type).element_type == F32.type
+        else quad
+        for quad in quads
+    ]

@@ -15,7 +15,7 @@ from iree.winograd.passes.match.convolutions.element_types import element_bytes
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.dispatch_operations import binding_subspan, workgroup_id
-from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike
+from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, short_number
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.emission.vectors import splat, vector_type
 
@@ -159,6 +159,14 @@ class GlobalBuffer(Buffer):
         metadata = memref.ExtractStridedMetadataOp(self.memref)
         pointer = Index(memref.extract_aligned_pointer_as_index(self.memref))
         return pointer + Index(metadata.offset) * self.memref_element_bytes
+
+    def pixel_offset(self, position: Sequence[IndexLike], channel: IndexLike) -> Index:
+        """As `offset`, of a pixel that exists or isn't read: of unknown sizes by its number of 32 bits."""
+        sizes = self.extents[1:-1]
+        if self.strides is not None or all(isinstance(each, int) for each in sizes):
+            return self.offset([*position, channel])
+        number = short_number(position, self.extents[:-1])
+        return Index.of(self.origin) + number * self.extents[-1] + channel
 
     def prefetch(self, offset: IndexLike, *, to_write: bool = False, to_l2: bool = True) -> None:
         """Brings the cache line of an element into the L2 of NVIDIA's GPUs; it has to be within the array."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.emission.index import Index, select_index
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 
@@ -40,6 +40,12 @@ class StreamedPacking(SplitPacking):
     def group_elements(self) -> int:
         """Numbers of half precision of a block of columns of a group."""
         return self.stages * self.schedule.block_columns * self.schedule.unit.stage_row
+
+    @property
+    def read_chunks(self) -> int:
+        """Of a row of a stage, which holds more where there is one stage of few steps."""
+        chunks, of_steps = self.schedule.unit.row_chunks, self.steps * MATRIX_ROWS // COPIED
+        return min(chunks, of_steps) if self.schedule.parts == 1 else chunks
 
     @property
     def octet_steps(self) -> int:

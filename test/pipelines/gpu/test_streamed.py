@@ -84,6 +84,7 @@ _DEFAULTS = (("strides", 1), ("low", 0), ("high", 0))
         *wide(
             [
                 replace(PLAIN, outputs=32, schedule=TOGETHER),
+                replace(PLAIN, dynamic_size=True, adds_image=True, outputs=16, schedule=TOGETHER),
                 replace(PLAIN, channels=18, outputs=26),
                 replace(PLAIN, channels=80, outputs=96, schedule=WIDE),
                 replace(PLAIN, channels=20, schedule=replace(SCHEDULE, block_rows=32, block_columns=16)),

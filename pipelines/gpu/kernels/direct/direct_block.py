@@ -96,7 +96,7 @@ class DirectBlockKernel(DirectKernel):
                 offset = first + image.distance([0, row, column, 0])
                 values[column] = load_where(image, offset, exists)
             else:
-                offset = image.offset([block.image, row_place, place, channel])
+                offset = image.pixel_offset([block.image, row_place, place], channel)
                 values[column] = image.load(offset, image.together, exists)
         return values
 
@@ -109,16 +109,32 @@ class DirectBlockKernel(DirectKernel):
         epilogue: VectorEpilogue,
     ) -> None:
         """Finishes and writes the channels of those of the block's outputs that exist."""
+        of_all = self._loaded_of_all(block, channel, epilogue)
         for row, column in product(range(self.schedule.rows), range(self.schedule.columns)):
             position = block.output(row, column)
 
             def store(sum_: ir.Value = sums[row][column], position: tuple[Index, ...] = position) -> None:
-                finished = epilogue.emit(sum_, block.image, position, channel)
-                offset = output.offset([block.image, *position, channel])
+                if of_all is None:
+                    finished = epilogue.emit(sum_, block.image, position, channel)
+                else:
+                    finished = epilogue.applied(sum_, of_all)
+                offset = output.pixel_offset([block.image, *position], channel)
                 remaining = Index(self.shape.output_channels) - channel
                 output.store_first(finished, offset, remaining, Condition(True))
 
             when(block.exists(row, column), store)
+
+    def _loaded_of_all(
+        self, block: OutputBlock, channel: Index, epilogue: VectorEpilogue
+    ) -> list[ir.Value] | None:
+        """What all outputs are finished with, if that is the same for them; None where each has its own.
+
+        Of unknown sizes each may not exist, and a thread would wait for the loads of one after the other.
+        """
+        if self.float_register is None or not self.shape.unknown_sizes or not epilogue.is_of_channels:
+            return None
+        loaded = epilogue.load(block.image, block.output(0, 0), channel, self.schedule.channels)
+        return computed_here(loaded, self.float_register)
 
     @property
     def _channel_threads(self) -> int:

@@ -227,7 +227,7 @@ class LoadedPatches(Patches):
             if self._patch.channels - self._packing.group_channels >= QUAD:
                 exists = exists & Index(0).less_than(remaining)
                 channel = channel.minimum(self._packing.group_channels - 1) // QUAD * QUAD
-            offset = self._image.offset([image, *inside, channel])
+            offset = self._image.pixel_offset([image, *inside], channel)
             quads.append(self._image.load_first(offset, remaining, exists))
         return quads
 
@@ -285,6 +285,6 @@ class CopiedPatches(Patches):
         for row, column, chunk in self._own(chunks):
             pixel, exists = self._pixel(position.tile, row, column)
             channel = (chunk + position.block * chunks) * CELL
-            source = address + self._image.offset([*pixel, channel]) * HALF_BYTES
+            source = address + self._image.pixel_offset(pixel, channel) * HALF_BYTES
             (place,) = self._patch.places(row, column, chunk * (CELL // QUAD))
             self._shared.copy_chunk(place + self.place(position), source, exists)

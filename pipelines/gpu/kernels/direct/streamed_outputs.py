@@ -22,8 +22,14 @@ class OctetOutputs(BlockOutputs):
 
     octets: ir.Value
 
-    def store_octet(self, row: Index, column: Index, quads: Sequence[ir.Value]) -> None:
-        """Writes two quads of sums, finished."""
+    def store_octet(
+        self,
+        row: Index,
+        column: Index,
+        quads: Sequence[ir.Value],
+        loaded: Sequence[Sequence[ir.Value] | None],
+    ) -> None:
+        """Writes two quads of sums, finished with what was `loaded` for each, or else is loaded by this."""
         outputs, first, octets = self.packing.group_outputs, self.block.first_column + column, self.octets
         exists = self._exists(row)
         if outputs != self.packing.padded_filters:
@@ -35,8 +41,10 @@ class OctetOutputs(BlockOutputs):
             finished = [
                 self.output.number.narrowed(
                     self.epilogue.emit(quad, image, position, channel + number * QUAD)
+                    if of_quad is None
+                    else self.epilogue.applied(quad, of_quad)
                 )
-                for number, quad in enumerate(quads)
+                for number, (quad, of_quad) in enumerate(zip(quads, loaded, strict=True))
             ]
             type_ = vector_type(2 * QUAD, self.output.element)
             octet = vector.shuffle(*finished, list(range(2 * QUAD)), results=[type_])

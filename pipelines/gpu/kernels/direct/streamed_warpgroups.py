@@ -109,7 +109,9 @@ class StreamedWarpgroups(StreamedWorkgroup):
         by_columns: list[list[Sums]] = [
             [[part[number : number + 2] for part in parts]] for number in range(0, len(parts[0]), 2)
         ]
-        when(self._exists(block), lambda: storing.store(first, by_columns, scales))
+        # Of unknown sizes rows behind the last one aren't stored, and what all rows read is read once.
+        exists = Condition(True) if self._packing.shape.unknown_sizes else self._exists(block)
+        when(exists, lambda: storing.store(first, by_columns, scales))
 
 
 def _held(fragments: Fragments) -> list[list[HeldRows]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,6 +14,7 @@ from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import mma
+from iree.winograd.pipelines.gpu.device.instruction_order import kept_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     PAIR,
@@ -129,12 +130,17 @@ class StreamedWorkgroup:
         return SharedBytes(self._shared_bytes.address + ahead)
 
     def _copy_filters(self) -> None:
-        packing, schedule = self._packing, self._schedule
+        packing, schedule, row_chunks = self._packing, self._schedule, self._schedule.unit.row_chunks
         at = packing.filter_stage(self._first_column, self._first_group)
         existing = Index(packing.shape.groups) - self._first_group
-        chunks = existing.minimum(schedule.groups) * (packing.group_elements // COPIED)
+        read, rows = packing.read_chunks, packing.group_elements // schedule.unit.stage_row
+        chunks = existing.minimum(schedule.groups) * (rows * read)
         with loop(chunks - self._thread, schedule.threads, "chunk") as ahead:
-            place = (self._thread + ahead) * COPIED
+            number = self._thread + ahead
+            if read < row_chunks:
+                row = number // read
+                number = row * row_chunks + ((number % read) ^ (row % row_chunks))
+            place = number * COPIED
             self._copy_chunk(place, at + place)
         self._wait_for_filters()
 
@@ -390,19 +396,36 @@ class StreamedStoring:
         packing = self.outputs.packing
         assert isinstance(packing, StreamedPacking)
         together = 2 if packing.schedule.has_octets_of_results(packing.shape) else 1
-        for begin in range(0, len(sums), together):
+        begins = range(0, len(sums), together)
+
+        def restored(begin: int) -> tuple[list[Index], list[list[ir.Value]]]:
             column = first + begin * MATRIX_ROWS + self.lane % QUAD * (together * QUAD)
-            quads = [
-                self._restored(column + number * QUAD, each, scales)
-                for number, each in enumerate(sums[begin : begin + together])
-            ]
-            for number, row in enumerate(zip(*quads, strict=True)):
-                place = self.lane // QUAD + number * _SQUARE
+            columns = [column + number * QUAD for number in range(together)]
+            of_block = zip(columns, sums[begin : begin + together], strict=True)
+            return columns, [self._restored(*each, scales) for each in of_block]
+
+        blocks: Iterable[tuple[list[Index], list[list[ir.Value]]]] = map(restored, begins)
+        if packing.shape.unknown_sizes:
+            # Before any is stored: a warp would wait for their scales behind each branch.
+            blocks = list(blocks)
+        for columns, quads in blocks:
+            places = [self.lane // QUAD + number * _SQUARE for number in range(len(quads[0]))]
+            loaded = [self._loaded(place, columns) for place in places]
+            for place, row, of_row in zip(places, zip(*quads, strict=True), loaded, strict=True):
                 if isinstance(self.outputs, OctetOutputs):
-                    self.outputs.store_octet(place, column, row)
+                    self.outputs.store_octet(place, columns[0], row, of_row)
                     continue
-                for quad_number, quad in enumerate(row):
-                    self.outputs.store(place, column + quad_number * QUAD, quad)
+                for each, quad, of_quad in zip(columns, row, of_row, strict=True):
+                    self.outputs.store(place, each, quad, of_quad)
+
+    def _loaded(self, row: Index, columns: Sequence[Index]) -> list[Sequence[ir.Value] | None]:
+        """What quads of a row are finished with; None where that is loaded as they are.
+
+        Of unknown sizes a row may not exist. A warp would wait for the loads of one row after the other.
+        """
+        if not self.outputs.packing.shape.unknown_sizes:
+            return [None for _ in columns]
+        return [kept_here(self.outputs.load(row, each)) for each in columns]
 
     def _restored(self, column: Index, sums: list[Sums], scales: Sequence[RowScale | None]) -> list[ir.Value]:
         """A quad of a thread's row each, from a column on."""
@@ -415,7 +438,7 @@ class StreamedStoring:
                 scale = scales[number]
                 row_scale = None if scale is None else broadcast(scale.scale, QUAD)
                 restored.append(self.sums.restored(joined, row_scale, column_scale))
-        return restored
+        return kept_here(restored) if self.outputs.packing.shape.unknown_sizes else restored
 
 
 def _multiplied(rows: list[ir.Value], columns: list[list[ir.Value]], sums: Sums) -> Sums:

@@ -156,7 +156,7 @@ class Outputs(Results, ABC):
 
     def row(self, row: Index) -> ResultRow:
         image, position = self._located(row, existing=True)
-        first = self.output.offset([image, *position, self._channel(self.block.first_column)])
+        first = self.output.pixel_offset([image, *position], self._channel(self.block.first_column))
         width = self.output.number.bytes
         return ResultRow(self._exists(row), self.output.address + first * width, self._columns() * width)
 
@@ -171,7 +171,7 @@ class Outputs(Results, ABC):
         self, finished: ir.Value, image: Index, position: Sequence[Index], channel: Index, count: Index
     ) -> None:
         """Writes the first `count` elements of a quad of finished outputs, which exist."""
-        offset = self.output.offset([image, *position, channel])
+        offset = self.output.pixel_offset([image, *position], channel)
         self.output.store_first(finished, offset, count, Condition(True))
 
     @property

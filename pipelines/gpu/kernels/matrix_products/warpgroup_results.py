@@ -17,8 +17,7 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.numbers.f32 import F32
-from iree.winograd.pipelines.gpu.device.instruction_order import computed_here
+from iree.winograd.pipelines.gpu.device.instruction_order import kept_here
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import LINE_ELEMENTS, QUAD, lane, quad_of
 from iree.winograd.pipelines.gpu.device.predicated_store import store_where
@@ -46,8 +45,6 @@ _ROW_DISTANCE = 8
 """Between these rows."""
 _FEWEST_SPARE_REGISTERS = 28
 """Of `SPARE_REGISTERS`, while products are added: with 26, threads of 128 sums spilled 24 bytes."""
-_FLOAT_REGISTER = "f"
-"""NVIDIA's, of LLVM's name."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,7 @@ class WarpgroupResults:
 
     def store(self, scalars: Sequence[Sequence[ir.Value]], row_scales: Sequence[ir.Value | None]) -> None:
         """Joins sums of large products and of small ones, scales them back, and stores them."""
-        quads = [_kept_here(self._joined(scalars, step)) for step in range(self._steps)]
+        quads = [kept_here(self._joined(scalars, step)) for step in range(self._steps)]
         if self._memory is not None:
             # What this warp copied out before lies where its results go now.
             wait_for_copies_out(until_read=True)
@@ -203,17 +200,4 @@ class WarpgroupResults:
             scale = self._sums.column_scale(column)
             loaded = [quad for row in self.rows for quad in self._results.load(row, column, self._width)]
             self._columns.append(column)
-            self._loaded.append(_kept_here(loaded if scale is None else [scale, *loaded]))
-
-
-def _kept_here(quads: Sequence[ir.Value]) -> list[ir.Value]:
-    """The same quads, loaded or computed by here.
-
-    LLVM would move what computes them into the branches that alone use them.
-    """
-    return [
-        computed_here([quad], _FLOAT_REGISTER)[0]
-        if ir.VectorType(quad.type).element_type == F32.type
-        else quad
-        for quad in quads
-    ]
+            self._loaded.append(kept_here(loaded if scale is None else [scale, *loaded]))
