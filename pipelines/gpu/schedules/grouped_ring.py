@@ -39,6 +39,10 @@ class GroupedRingTiling(ImageRingTiling):
         return ceil_div(prod(self.shape.kernel_size), STEP_TAPS)
 
     @property
+    def tap_bytes(self) -> int:
+        return prod(self.shape.kernel_size) * self.schedule.channels * self.slot_bytes
+
+    @property
     def outputs(self) -> int:
         """Of a strip of all images."""
         return STRIP_ROWS * self.schedule.images * self.result_columns

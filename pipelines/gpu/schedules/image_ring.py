@@ -16,8 +16,6 @@ from .matrix import HALF_BYTES, HALF_TYPES
 
 STRIP_ROWS = 4
 """Of outputs, which a workgroup computes before it goes on to those below."""
-_RING_STRIPS = 4
-"""That the ring has of images without strides."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class ImageRingSchedule(ThreadOutputsSchedule, ABC):
     rows: int = STRIP_ROWS
     resident: int = 512
     """Threads for which a multiprocessor should have registers."""
+    spare_strips: int = 1
+    """That the ring has beside those that are read: they are on their way meanwhile."""
     multiplied_type: str = field(default=MATRIX_FACTORS.name, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -126,13 +126,38 @@ class ImageRingTiling(ABC):
         return ceil_div(self.rows_read(STRIP_ROWS), self.strip_rows)
 
     @property
-    def ring_strips(self) -> int:
-        """Of as many rows of images each: those that are read and one more, or two where they are short."""
-        return _RING_STRIPS if self.stride == 1 else self.strips_read + 1
+    def section_strips(self) -> int:
+        """Of outputs, that a workgroup computes one after the other."""
+        return ceil_div(min(self.schedule.rows, self.shape.output_size[0]), STRIP_ROWS)
+
+    @property
+    def strip_reads(self) -> int:
+        """Rows of the image that are read of a strip of outputs, some behind what its taps reach included."""
+        return self.rows_read(STRIP_ROWS)
+
+    @property
+    def section_rows(self) -> int:
+        """Of the image, that a workgroup reads."""
+        return (self.section_strips - 1) * self.strip_rows + self.strip_reads
+
+    @property
+    def holds_section(self) -> bool:
+        """Whether the ring has room for all that a workgroup reads: no row takes the place of another."""
+        rows = (self.strips_read + self.schedule.spare_strips) * self.strip_rows
+        return self.section_rows <= rows
+
+    @property
+    def first_strips(self) -> int:
+        """Of the image, that are on their way before a strip of outputs is computed."""
+        if self.holds_section:
+            return ceil_div(self.section_rows, self.strip_rows)
+        return self.strips_read + self.schedule.spare_strips - 1
 
     @property
     def ring_rows(self) -> int:
-        return self.ring_strips * self.strip_rows
+        if self.holds_section:
+            return self.section_rows
+        return (self.strips_read + self.schedule.spare_strips) * self.strip_rows
 
     @property
     def slots(self) -> int:
@@ -169,6 +194,12 @@ class ImageRingTiling(ABC):
         """Of a strip of results of so many bytes each."""
         return STRIP_ROWS * self.result_pitch * self.slots * self.schedule.unit_channels * result_bytes
 
+    @property
+    def tap_bytes(self) -> int:
+        """Of taps that threads read before there are results, in whose memory they lie."""
+        return 0
+
     def bytes(self, result_bytes: int) -> int:
         """Of a workgroup's shared memory: a strip of results is stored while the next one is computed."""
-        return self.ring_bytes + 2 * self.strip_bytes(result_bytes)
+        results = min(2, self.section_strips) * self.strip_bytes(result_bytes)
+        return self.ring_bytes + max(self.tap_bytes, results)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_COLUMNS, MATRIX_ROWS
@@ -69,6 +70,10 @@ class ToeplitzTiling(ImageRingTiling):
         return self.steps + (self.products_below - 1) * self.steps_below
 
     @property
+    def strip_reads(self) -> int:
+        return self.block_steps * STEP_ROWS
+
+    @property
     def kept_steps(self) -> int:
         """Of a block, the last ones, which are the first ones of the block below: threads keep what they
         loaded."""
@@ -96,6 +101,20 @@ class ToeplitzTiling(ImageRingTiling):
     @property
     def result_columns(self) -> int:
         return self.blocks_across * self.block_columns
+
+    @property
+    def tap_extents(self) -> tuple[int, int]:
+        """Rows and columns of taps and of the zeros beside them, of which the matrices are made.
+
+        The first output of a product reads the position that it has no tap for as far from the first one as
+        the last output is from it.
+        """
+        rows = self.product_rows - 1 + self.steps * STEP_ROWS
+        return rows, self.block_columns - 1 + READ_COLUMNS
+
+    @property
+    def tap_bytes(self) -> int:
+        return prod(self.tap_extents) * self.slots * self.slot_bytes
 
     @property
     def result_pitch(self) -> int:

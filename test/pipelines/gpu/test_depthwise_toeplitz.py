@@ -78,12 +78,16 @@ def _run(program: ScheduledProgram, kernel: Kernel, arguments: list[np.ndarray])
     "program",
     [
         SAME,
+        # A ring that rows take the place of others in.
+        replace(SAME, schedule=replace(SAME.schedule, rows=12)),
         WIDE,
         replace(FEW, adds_image=True, activation="gelu"),
         *wide(
             [
                 # Images that end where tiles of blocks don't, and more of these than a warp's.
                 replace(SAME, size=(5, 67), batch=1, schedule=TILES),
+                replace(SAME, size=(21, 10), schedule=replace(SAME.schedule, rows=24, spare_strips=2)),
+                replace(WIDE, size=(21, 10), schedule=replace(SAME.schedule, rows=24)),
                 replace(SAME, kernel=(3, 5), low=(0, 3), high=(2, 1), constant_filter=False),
                 replace(WIDE, kernel=(9, 6), low=(4, 0), high=(4, 5), adds_image=True),
                 replace(

@@ -43,6 +43,8 @@ UNITS = 2.0**-22
     [
         PLAIN,
         replace(PLAIN, size=(17, 18), strides=(2, 2)),
+        # A ring that rows take the place of others in.
+        replace(PLAIN, size=(30, 6), strides=(2, 2), schedule=replace(PLAIN.schedule, rows=16)),
         *wide(
             [
                 replace(PLAIN, adds_image=True, activation="gelu"),

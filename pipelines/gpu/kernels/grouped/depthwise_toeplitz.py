@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from math import prod
 
 from iree.winograd.dialect.bindings import ir, vector
+from iree.winograd.pipelines.emission.control_flow import when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device import mma
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
-from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, quad_of, quad_or_zero
+from iree.winograd.pipelines.gpu.device.memory import (
+    QUAD,
+    GlobalBuffer,
+    barrier,
+    lane,
+    quad_of,
+    quad_or_zero,
+)
 from iree.winograd.pipelines.gpu.kernels.direct.direct import DirectKernel
 from iree.winograd.pipelines.gpu.kernels.direct.direct_columns import ColumnOperands
 from iree.winograd.pipelines.gpu.schedules.toeplitz import (
@@ -78,7 +88,9 @@ class _Workgroup(ImageRingWorkgroup):
         self._operands = ColumnOperands(kernel.shape, kernel.layout, image, filters, self._channel)
 
     def _prepare(self) -> None:
-        self._taps = self._tap_fragments()
+        self._gather_taps()
+        barrier()
+        self._taps = [self._tap_fragments(step) for step in range(self._tiling.steps)]
         self._blocks = [self._block(half) for half in range(2)]
 
     def _begin(self) -> list[ir.Value]:
@@ -102,33 +114,61 @@ class _Workgroup(ImageRingWorkgroup):
                     self._leave(finished, strip, block.image, row, column, self._unit * QUAD)
         return [each for of_step in pixels[len(pixels) - tiling.kept_steps :] for each in of_step]
 
-    def _tap_fragments(self) -> list[list[ir.Value]]:
-        """Fragments of the Toeplitz matrices of taps, by step and channel.
+    def _gather_taps(self) -> None:
+        """Brings the workgroup's taps to shared memory, zeros beside them.
+
+        What a warp reads of them for its fragments is a line for each tap, of which it uses 16 bytes.
+        """
+        units, tiling = self._schedule.units, self._tiling
+        count, threads = prod(tiling.tap_extents) * units, self._schedule.threads
+        gathered = []
+        for begin in range(0, count, threads):
+            number = self._thread + begin
+            exists = Condition(True) if begin + threads <= count else number.less_than(count)
+            place, unit = number // units, number % units
+            gathered.append(
+                (exists, (place * tiling.slots + unit) * tiling.slot_bytes, self._tap(place, unit))
+            )
+        for exists, to, tap in gathered:
+            when(exists, partial(self._results.store, tap, to))
+
+    def _tap(self, place: Index, unit: Index) -> ir.Value:
+        """A quad of taps, zeros beside the first and behind the last one."""
+        tiling = self._tiling
+        columns = tiling.tap_extents[1]
+        first = tiling.product_rows - 1, tiling.block_columns - 1
+        exists, within = Condition(True), []
+        for number, begin, size in zip(
+            (place // columns, place % columns), first, self._shape.kernel_size, strict=True
+        ):
+            exists = exists & (number - begin).within(size)
+            within.append((number - begin).moved_into(size))
+        channel = self._first_channel + unit * QUAD
+        weights = quad_or_zero(exists, replace(self._operands, channel=channel).weights(within, 0))
+        return self._schedule.factors.narrowed(weights)
+
+    def _tap_fragments(self, step: int) -> list[ir.Value]:
+        """Fragments of the Toeplitz matrices of taps, of each channel.
 
         Of an output of the product, its column, a thread has four positions as `_pixels` loads them: four
         columns apart, so that eight threads read eight neighbours.
         """
-        tiling, kernel_size = self._tiling, self._shape.kernel_size
+        tiling, factors = self._tiling, self._schedule.factors.type
+        columns, pixel_bytes = tiling.tap_extents[1], tiling.slots * tiling.slot_bytes
         output, thread = self._lane // QUAD, self._lane % QUAD
-        fragments = []
-        for step in range(tiling.steps):
-            quads = []
-            for number in range(QUAD):
-                row, column = divmod(number * QUAD, READ_COLUMNS)
-                tap = (
-                    Index(step * STEP_ROWS + row) - output // tiling.block_columns,
-                    thread + column - output % tiling.block_columns,
-                )
-                exists, within = Condition(True), []
-                for place, size in zip(tap, kernel_size, strict=True):
-                    exists = exists & place.within(size)
-                    within.append(place.moved_into(size))
-                weights = quad_or_zero(exists, self._operands.weights(within, 0))
-                quads.append(self._schedule.factors.narrowed(weights))
-            type_ = ir.VectorType.get([2, 2], self._schedule.factors.type)
-            of_channels = [[lane(quad, channel) for quad in quads] for channel in range(QUAD)]
-            fragments.append([vector.from_elements(type_, each) for each in of_channels])
-        return fragments
+        row = Index(tiling.product_rows - 1) - output // tiling.block_columns
+        column = thread + (tiling.block_columns - 1) - output % tiling.block_columns
+        first = (row * columns + column) * pixel_bytes + self._unit * tiling.slot_bytes
+        quads = []
+        for number in range(QUAD):
+            below, beside = divmod(number * QUAD, READ_COLUMNS)
+            ahead = ((step * STEP_ROWS + below) * columns + beside) * pixel_bytes
+            loaded = self._results.load(words(tiling.slot_bytes), first + ahead)
+            quads.append(vector.bitcast(vector_type(QUAD, factors), loaded))
+        type_ = ir.VectorType.get([2, 2], factors)
+        return [
+            vector.from_elements(type_, [lane(quad, channel) for quad in quads]) for channel in range(QUAD)
+        ]
 
     def _block(self, half: int) -> _Block:
         """That of a thread's first or second row of a fragment; of those behind the last one that."""
@@ -160,7 +200,7 @@ class _Workgroup(ImageRingWorkgroup):
             column = block.image * tiling.image_columns + block.column + self._lane % QUAD
             place = (column * tiling.slots + self._unit) * tiling.slot_bytes
             # The first one of two rows is even, the ring's last one odd.
-            row = (strip * tiling.strip_rows + step * STEP_ROWS) % tiling.ring_rows * tiling.row_bytes + place
+            row = self._ring_row(strip * tiling.strip_rows + step * STEP_ROWS) * tiling.row_bytes + place
             of_block = []
             for number in range(QUAD):
                 row_number, distance = divmod(number * QUAD, READ_COLUMNS)

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from iree.winograd.dialect.bindings import ir, memref, vector
-from iree.winograd.pipelines.emission.control_flow import loop
+from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, unflatten
+from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
+from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device import mma
 from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
-from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD, GlobalBuffer, quad_of, zero_scalar
+from iree.winograd.pipelines.gpu.device.memory import (
+    OCTET,
+    PAIR,
+    QUAD,
+    GlobalBuffer,
+    barrier,
+    lane,
+    quad_of,
+    zero_scalar,
+)
 from iree.winograd.pipelines.gpu.kernels.direct.direct import DirectKernel
 from iree.winograd.pipelines.gpu.schedules.grouped_ring import (
     STEP_TAPS,
@@ -21,6 +32,7 @@ from iree.winograd.pipelines.gpu.schedules.grouped_ring import (
     GroupedRingTiling,
 )
 from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
+from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .image_ring import ImageRingWorkgroup, ring_workgroups
 
@@ -75,33 +87,59 @@ class _Workgroup(ImageRingWorkgroup):
     def _epilogue_width(self) -> int:
         return PAIR
 
-    def _place_of(self, column: Index) -> Index:
+    def _place_of(self, column: Index, ahead: int = 0) -> Index:
         stride = self._tiling.stride
-        return column % stride * self._tiling.phase_columns + column // stride
+        if ahead % stride:
+            return self._place_of(column + ahead)
+        return column % stride * self._tiling.phase_columns + column // stride + ahead // stride
 
     def _prepare(self) -> None:
+        self._gather_taps()
+        barrier()
         self._taps = [self._tap_fragment(step) for step in range(self._tiling.steps)]
+
+    def _gather_taps(self) -> None:
+        """Brings the workgroup's taps to shared memory: of each output channel those of its group's inputs.
+
+        Warps would load them one by one, each of which lies in another line.
+        """
+        schedule, factors = self._schedule, self._schedule.factors
+        count = len(self._shape.decomposition.views) * schedule.channels
+        gathered = []
+        for begin in range(0, count, schedule.threads):
+            number = self._thread + begin
+            exists = Condition(True) if begin + schedule.threads <= count else number.less_than(count)
+            # Those behind the last one are it, too: nothing branches before what is loaded is there.
+            existing = number if exists.known else number.minimum(count - 1)
+            tap, output = existing // schedule.channels, existing % schedule.channels
+            weights = [factors.narrowed(self._weight(tap, Index(i), output)) for i in range(OCTET)]
+            gathered.append((exists, number, vector.from_elements(vector_type(OCTET, factors.type), weights)))
+        for exists, number, taps in gathered:
+            when(exists, partial(self._results.store, taps, number * self._tiling.slot_bytes))
 
     def _tap_fragment(self, step: int) -> ir.Value:
         """A thread's output channel by two inputs of each of two taps; zeros behind the last tap."""
-        factors = self._schedule.factors
+        factors, schedule = self._schedule.factors, self._schedule
+        output = self._unit * OCTET + self._lane // QUAD
         elements = []
         for number in range(step * STEP_TAPS, (step + 1) * STEP_TAPS):
-            for i in range(PAIR):
-                if number < len(self._shape.decomposition.views):
-                    elements.append(factors.narrowed(self._weight(number, self._lane % QUAD * PAIR + i)))
-                else:
-                    elements.append(zero_scalar(factors.type))
+            if number < len(self._shape.decomposition.views):
+                row = (output + number * schedule.channels) * OCTET + self._lane % QUAD * PAIR
+                pair = self._results.load(vector_type(PAIR, factors.type), row * HALF_BYTES)
+                elements += [lane(pair, i) for i in range(PAIR)]
+            else:
+                elements += [zero_scalar(factors.type)] * PAIR
         return vector.from_elements(ir.VectorType.get([STEP_TAPS, PAIR], factors.type), elements)
 
-    def _weight(self, number: int, channel: Index) -> ir.Value:
-        """Of a tap and an input channel of the group, for the thread's output channel."""
+    def _weight(self, number: Index, channel: Index, output: Index) -> ir.Value:
+        """Of a tap and an input channel of the group, for an output channel of the workgroup."""
         shape, layout = self._shape, self._kernel.layout
-        output = self._channel + self._lane // QUAD
+        output = self._first_channel + output
         if layout is None:
             place = (channel + number * shape.group_inputs) * shape.output_channels + output
         else:
-            tap = divmod(number, shape.kernel_size[1])
+            columns = shape.kernel_size[1]
+            tap = number // columns, number % columns
             place = layout.place(self._filters, shape.kernel_size, tap, (channel, output))
         return self._filters.number.widened(memref.load(self._scalars, [place.value]))
 
@@ -144,7 +182,7 @@ class _Workgroup(ImageRingWorkgroup):
             tap_row = second * (rows[1] - rows[0]) + rows[0]
             tap_column = second * (behind[1] - behind[0]) + behind[0]
             for number, (row, image, column) in enumerate(places):
-                line = ((strip * STRIP_ROWS + row) * tiling.stride + tap_row) % tiling.ring_rows
+                line = self._ring_row((strip * STRIP_ROWS + row) * tiling.stride + tap_row)
                 pixel = line * tiling.row_columns + image * tiling.image_columns + (column + tap_column)
                 pixels = self._memory.fragment((pixel * tiling.slots + self._unit) * slot)
                 sums[number] = mma.multiply(pixels, taps, sums[number])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, vector
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
@@ -92,37 +92,48 @@ class ImageRingWorkgroup(ABC):
         """
 
     def emit(self) -> None:
-        ahead = self._ring_tiling.ring_strips - 1
+        tiling = self._ring_tiling
+        ahead, held = tiling.first_strips, tiling.section_rows if tiling.holds_section else None
         for strip in range(ahead):
-            self._load(Index(strip))
+            left = tiling.strip_rows if held is None else held - strip * tiling.strip_rows
+            self._load(Index(strip), min(left, tiling.strip_rows))
+        self._read = self._epilogue_operands()
         self._clear_padding()
         self._prepare()
-        self._read = self._epilogue_operands()
 
         def compute(strip: Index, kept: list[ir.Value]) -> Sequence[ir.Value]:
             self._wait()
-            self._load(strip + ahead)
+            if held is None:
+                self._load(strip + ahead, tiling.strip_rows)
+            else:
+                # Groups are counted from the last one.
+                commit_copies()
             when(strip.at_least(1), lambda: self._copy_out(strip - 1))
             return self._compute(strip, kept)
 
-        strips = ceildiv(self._rows, STRIP_ROWS)
+        strips = ceildiv(self._rows, STRIP_ROWS) if tiling.section_strips > 1 else Index(1)
         loop_carried(strips, 1, self._begin(), compute, "strip")
         barrier()
         self._copy_out(strips - 1)
 
     def _wait(self) -> None:
         """Until all rows are there that the next strip reads, and results of the one before."""
-        wait_for_copies(self._ring_tiling.ring_strips - 1 - self._ring_tiling.strips_read)
+        wait_for_copies(self._ring_tiling.first_strips - self._ring_tiling.strips_read)
         barrier()
 
     # The image
 
-    def _place_of(self, column: Index) -> Index:
-        """Where a column of an image lies in its part of a row of the ring."""
-        return column
+    def _place_of(self, column: Index, ahead: int = 0) -> Index:
+        """Where the column so many ahead lies in its image's part of a row of the ring."""
+        return column + ahead
 
-    def _load(self, strip: Index) -> None:
-        """Starts to copy a strip of the image's rows, zeros above and below it, and makes a group of that."""
+    def _ring_row(self, number: Index) -> Index:
+        """Where a row of the section lies."""
+        tiling = self._ring_tiling
+        return number if tiling.holds_section else number % tiling.ring_rows
+
+    def _load(self, strip: Index, rows: int) -> None:
+        """Starts to copy rows of a strip of the image, zeros above and below it, and groups them."""
         tiling, shape = self._ring_tiling, self._shape
         above, beside = shape.padding_low
 
@@ -131,17 +142,17 @@ class ImageRingWorkgroup(ABC):
             place = self._first_row * tiling.stride + number - above
             exists = place.within(shape.input_size[0])
             exists = exists & number.less_than((self._rows - 1) * tiling.stride + shape.kernel_size[0])
-            to = number % tiling.ring_rows * tiling.row_columns + image * tiling.image_columns
+            to = self._ring_row(number) * tiling.row_columns + image * tiling.image_columns
 
-            def copy_unit(pixel: Index, unit: Index) -> None:
+            def copy_unit(first: Index, ahead: int, unit: Index) -> None:
                 channel = self._first_channel + unit * self._schedule.unit_channels
-                column = to + self._place_of(pixel + beside)
-                position = [self._first_image + image, place, pixel, channel]
+                column = to + self._place_of(first + beside, ahead)
+                position = [self._first_image + image, place, first + ahead, channel]
                 self._copy((column * tiling.slots + unit) * tiling.slot_bytes, position, exists)
 
             self._each_unit(tiling.loaded_columns, self._schedule.units, copy_unit)
 
-        self._each_row(tiling.strip_rows, copy)
+        self._each_row(rows, copy)
         commit_copies()
 
     def _copy(self, to: Index, position: Sequence[Index], exists: Condition) -> None:
@@ -170,8 +181,11 @@ class ImageRingWorkgroup(ABC):
             is_all = first + warps <= rows * images
             when(Condition(True) if is_all else number.less_than(rows * images), do_row)
 
-    def _each_unit(self, pixels: int, units: int, do: Callable[[Index, Index], None]) -> None:
-        """Has lanes do something for each unit of each of a row's pixels, by pixel and unit."""
+    def _each_unit(self, pixels: int, units: int, do: Callable[[Index, int, Index], None]) -> None:
+        """Has lanes do something for each unit of each of a row's pixels.
+
+        By a lane's first pixel, how far ahead of it that pixel is, and the unit.
+        """
         together = max(1, WARP_THREADS // units)
         for first_unit in range(0, units, WARP_THREADS):
             unit, first = self._lane % units + first_unit, self._lane // units
@@ -185,10 +199,9 @@ class ImageRingWorkgroup(ABC):
 
             def do_all(unit: Index = unit, first: Index = first) -> None:
                 for begin in range(0, pixels, together):
-                    pixel = first + begin
                     is_all = begin + together <= pixels
-                    exists = Condition(True) if is_all else pixel.less_than(pixels)
-                    when(exists, lambda pixel=pixel: do(pixel, unit))  # type: ignore[misc]
+                    exists = Condition(True) if is_all else (first + begin).less_than(pixels)
+                    when(exists, partial(do, first, begin, unit))
 
             when(is_any, do_all)
 
@@ -206,7 +219,8 @@ class ImageRingWorkgroup(ABC):
             first = row // self._schedule.images * tiling.row_columns
             first = first + row % self._schedule.images * tiling.image_columns
 
-            def clear_unit(number: Index, unit: Index) -> None:
+            def clear_unit(begin: Index, ahead: int, unit: Index) -> None:
+                number = begin + ahead
                 column = select_index(number.less_than(low), number, number + loaded)
                 place = first + self._place_of(column)
                 self._ring.store(zeros, (place * tiling.slots + unit) * tiling.slot_bytes)
@@ -273,7 +287,8 @@ class ImageRingWorkgroup(ABC):
         def store(row: Index, image: Index) -> None:
             below = strip * STRIP_ROWS + row
 
-            def store_chunk(pixel: Index, chunk: Index) -> None:
+            def store_chunk(first: Index, ahead: int, chunk: Index) -> None:
+                pixel = first + ahead
                 place = row * tiling.result_pitch + image * tiling.result_columns + pixel
                 position = [self._first_image + image, self._first_row + below, pixel]
                 offset = self._output.offset([*position, self._first_channel + chunk * together])
