@@ -7,7 +7,7 @@ from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.passes.match.convolutions.element_types import ElementTypes
-from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, MATRIX_SUMS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.warpgroup import WARPGROUP_THREADS, registers_of
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
@@ -144,9 +144,23 @@ class StreamedSchedule(MatrixSchedule):
         stages = ceil_div(_reduction(shape), self.block_reduction)
         return self.groups * stages * self.block_columns * STAGE_ROW_BYTES
 
+    def operand_bytes_for(self, shape: ConvolutionShape) -> int:
+        """Of a workgroup that has all outputs, for a number of f32 of each that its epilogue reads.
+
+        Of unknown sizes what rows are finished with is loaded before it is known whether they exist.
+        """
+        has_all = shape.groups == 1 and shape.group_outputs <= self.block_columns and not shape.unknown_sizes
+        return self.block_columns * MATRIX_SUMS.bytes if has_all else 0
+
+    def scale_bytes_for(self, shape: ConvolutionShape) -> int:
+        """Of a workgroup, for scales of its columns."""
+        has_scales = self.scales_operands and shape.groups == 1 and not shape.unknown_sizes
+        return self.block_columns * MATRIX_SUMS.bytes if has_scales else 0
+
     def bytes_for(self, shape: ConvolutionShape) -> int:
         """Shared memory of a workgroup for a convolution."""
-        return self.filter_bytes_for(shape) + self.warps * self.result_bytes_for(shape)
+        rows = self.filter_bytes_for(shape) + self.warps * self.result_bytes_for(shape)
+        return rows + self.scale_bytes_for(shape) + self.operand_bytes_for(shape)
 
     def shared_memory_bytes(self, types: ElementTypes) -> int:
         """The least of a workgroup: `bytes_for` says what a convolution takes."""

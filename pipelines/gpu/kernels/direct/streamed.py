@@ -67,7 +67,10 @@ class StreamedKernel:
             image = image.by(PAIR)
         if not self.packing.output_by_quads:
             output, epilogue = output.by(PAIR), by_channels(epilogue, PAIR)
-        self._workgroup(self.packing, work, image, filters).emit(self._storing(work.sizes, output, epilogue))
+        workgroup = self._workgroup(self.packing, work, image, filters)
+        if self.gate is None:
+            epilogue = workgroup.with_shared_channels(epilogue)
+        workgroup.emit(self._storing(work.sizes, output, epilogue))
 
     @property
     def _workgroup(self) -> type[StreamedWorkgroup]:

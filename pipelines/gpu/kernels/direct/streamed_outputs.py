@@ -15,19 +15,42 @@ from iree.winograd.pipelines.gpu.device.pointers import GLOBAL, pointer
 from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES, SharedBytes, synchronize_warp
 from iree.winograd.pipelines.gpu.kernels.matrix_products.products import BlockOutputs
 
+Operands = Sequence[ir.Value]
+"""What an epilogue reads for some neighbouring channels, a vector of each operand."""
+
 
 @dataclass(frozen=True)
-class OctetOutputs(BlockOutputs):
+class StreamedOutputs(BlockOutputs):
+    """Those of a block, for which all rows have operands of a column that were loaded once."""
+
+    def operands_from(self, column: Index, width: int) -> Operands | None:
+        """What the epilogue reads for columns from one on; None where each row has its own.
+
+        For columns behind the last one it is what others have.
+        """
+        if self.epilogue.image_operands > 0:
+            return None
+        outputs, first = self.packing.group_outputs, self.block.first_column + column
+        if outputs != self.packing.padded_filters:
+            first = first.minimum(outputs - width)
+        position = (Index(0),) * len(self.shape.output_size)
+        return self.epilogue.load(Index(0), position, self._channel(first), width)
+
+    def _finished(self, sums: ir.Value, row: Index, channel: Index, operands: Operands | None) -> ir.Value:
+        if operands is not None:
+            return self.epilogue.applied(sums, operands)
+        image, position = self._located(row, existing=False)
+        return self.epilogue.emit(sums, image, position, channel)
+
+
+@dataclass(frozen=True)
+class OctetOutputs(StreamedOutputs):
     """Those of a block, by octets, as which all of them lie in memory."""
 
     octets: ir.Value
 
     def store_octet(
-        self,
-        row: Index,
-        column: Index,
-        quads: Sequence[ir.Value],
-        loaded: Sequence[Sequence[ir.Value] | None],
+        self, row: Index, column: Index, quads: Sequence[ir.Value], loaded: Sequence[Operands | None]
     ) -> None:
         """Writes two quads of sums, finished with what was `loaded` for each, or else is loaded by this."""
         outputs, first, octets = self.packing.group_outputs, self.block.first_column + column, self.octets
@@ -39,11 +62,7 @@ class OctetOutputs(BlockOutputs):
             image, position = self._located(row, existing=False)
             channel = self._channel(first)
             finished = [
-                self.output.number.narrowed(
-                    self.epilogue.emit(quad, image, position, channel + number * QUAD)
-                    if of_quad is None
-                    else self.epilogue.applied(quad, of_quad)
-                )
+                self.output.number.narrowed(self._finished(quad, row, channel + number * QUAD, of_quad))
                 for number, (quad, of_quad) in enumerate(zip(quads, loaded, strict=True))
             ]
             type_ = vector_type(2 * QUAD, self.output.element)
@@ -75,7 +94,7 @@ class PairOutputs(BlockOutputs):
 
 
 @dataclass(frozen=True)
-class PieceOutputs(BlockOutputs):
+class PieceOutputs(StreamedOutputs):
     """Those of a block that are one piece of memory: left in shared memory, then stored as that."""
 
     together: int
@@ -83,18 +102,16 @@ class PieceOutputs(BlockOutputs):
     memory: SharedBytes | None = None
     """The warp's."""
 
-    def store(
-        self, row: Index, column: Index, value: ir.Value, loaded: Sequence[ir.Value] | None = None
-    ) -> None:
-        assert loaded is None and self.memory is not None
+    def leave(self, row: Index, column: Index, value: ir.Value, operands: Sequence[Operands | None]) -> None:
+        """Leaves a quad of sums, finished by operands of each of its parts, in shared memory."""
+        assert self.memory is not None
         outputs, width, memory = self.packing.group_outputs, self.output.number.bytes, self.memory
-        for begin in range(0, QUAD, self.together):
+        for number, begin in enumerate(range(0, QUAD, self.together)):
             channel = column + begin
             part = quad_of([lane(value, begin + i) for i in range(self.together)])
 
-            def leave(channel: Index = channel, part: ir.Value = part) -> None:
-                image, position = self._located(row, existing=False)
-                finished = self.epilogue.emit(part, image, position, channel)
+            def leave(channel: Index = channel, part: ir.Value = part, number: int = number) -> None:
+                finished = self._finished(part, row, channel, operands[number])
                 narrowed = self.output.number.narrowed(finished)
                 memory.store(narrowed, (row * outputs + channel) * width)
 

@@ -8,14 +8,16 @@ from functools import partial
 
 from iree.winograd.dialect.bindings import arith, ir, memref, vector
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
+from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, select_index
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import mma
+from iree.winograd.pipelines.gpu.device.epilogue_operands import SharedChannels, with_shared_channels
 from iree.winograd.pipelines.gpu.device.instruction_order import kept_here
-from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MATRIX_SUMS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     PAIR,
     QUAD,
@@ -25,7 +27,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     thread_id,
 )
 from iree.winograd.pipelines.gpu.device.shuffles import over_threads
-from iree.winograd.pipelines.gpu.device.warpgroup import SharedBytes
+from iree.winograd.pipelines.gpu.device.warpgroup import COPIED_BYTES, SharedBytes
 from iree.winograd.pipelines.gpu.kernels.matrix_products.matrix_sums import MatrixSums
 from iree.winograd.pipelines.gpu.kernels.matrix_products.products import Block, BlockOutputs
 from iree.winograd.pipelines.gpu.kernels.matrix_products.splitting import (
@@ -36,7 +38,7 @@ from iree.winograd.pipelines.gpu.kernels.matrix_products.splitting import (
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
-from .streamed_outputs import OctetOutputs, PieceOutputs
+from .streamed_outputs import OctetOutputs, Operands, PieceOutputs, StreamedOutputs
 
 _SQUARE = MATRIX_ROWS // 2
 """Rows and columns of the matrices that fragments consist of."""
@@ -72,12 +74,33 @@ class StreamedWorkgroup:
         )
         self._first = work.workgroup[0] * schedule.row_warps + warp // schedule.groups
         self._source = filters.viewed_as(schedule.factors.type)
+        self._channels: list[SharedChannels] = []
         self._allocate()
+        self._scales = None
+        if schedule.scale_bytes_for(packing.shape):
+            behind = schedule.scale_bytes_for(packing.shape) + schedule.operand_bytes_for(packing.shape)
+            self._scales = SharedBytes(
+                self._shared_bytes.address + (schedule.bytes_for(packing.shape) - behind)
+            )
         is_as_it_is = image.number.name == schedule.factors.name and not schedule.scales_operands
         self._is_multiplied = image.by_quads and is_as_it_is
         self._octets = None
         if packing.octet_steps and self._is_multiplied and image.strides is None:
             self._octets = image.viewed_as(schedule.factors.type, 2 * QUAD)
+
+    def with_shared_channels(self, epilogue: VectorEpilogue) -> VectorEpilogue:
+        """The epilogue that reads from shared memory what it has a number of for each channel.
+
+        Otherwise warps wait for the second cache behind each of the first block's products, all at once.
+        """
+        schedule, shape = self._schedule, self._packing.shape
+        size = schedule.operand_bytes_for(shape)
+        if size == 0:
+            return epilogue
+        begin = schedule.bytes_for(shape) - size
+        shared = with_shared_channels(epilogue, SharedBytes(self._shared_bytes.address + begin), size)
+        self._channels = [each for each in shared.operands if isinstance(each, SharedChannels)]
+        return shared
 
     def emit(self, storing: StoringOf) -> None:
         schedule = self._schedule
@@ -95,6 +118,8 @@ class StreamedWorkgroup:
             number = self._first + walked
             result = Block(number, self._first_column, self._group, Index(0))
             sums = MatrixSums(self._packing, result, self._filters)
+            if self._scales is not None:
+                sums = SharedScaleSums(self._packing, result, self._filters, self._scales)
             outputs = storing(result)
             if isinstance(outputs, PieceOutputs):
                 outputs = replace(outputs, memory=self._result_memory)
@@ -142,7 +167,21 @@ class StreamedWorkgroup:
                 number = row * row_chunks + ((number % read) ^ (row % row_chunks))
             place = number * COPIED
             self._copy_chunk(place, at + place)
+        for each in self._channels:
+            each.copy(self._thread, schedule.threads)
+        if self._scales is not None:
+            self._copy_scales(self._scales)
         self._wait_for_filters()
+
+    def _copy_scales(self, scales: SharedBytes) -> None:
+        place = self._packing.filter_scale(Index(0), self._first_column)
+        address = self._filters.address + place * MATRIX_SUMS.bytes
+        count = self._schedule.block_columns * MATRIX_SUMS.bytes // COPIED_BYTES
+        for begin in range(0, count, self._schedule.threads):
+            chunk = self._thread + begin
+            exists = Condition(True) if begin + self._schedule.threads <= count else chunk.less_than(count)
+            offset = chunk * COPIED_BYTES
+            when(exists, partial(scales.copy_chunk, offset, address + offset, Condition(True)))
 
     def _copy_chunk(self, place: Index, source: Index) -> None:
         self._shared.copy(place, self._source, source)
@@ -360,6 +399,16 @@ class StreamedWorkgroup:
 
 
 @dataclass(frozen=True)
+class SharedScaleSums(MatrixSums):
+    """Those of a block whose columns' scales are in shared memory."""
+
+    scales: SharedBytes
+
+    def _loaded_scale(self, column: Index) -> ir.Value:
+        return self.scales.load(quad_type(MATRIX_SUMS.type), column * MATRIX_SUMS.bytes)
+
+
+@dataclass(frozen=True)
 class RowScale:
     """That of a row of the image, by its largest magnitude so far."""
 
@@ -393,7 +442,7 @@ class StreamedStoring:
 
     def store(self, first: Index, sums: Sequence[list[Sums]], scales: Sequence[RowScale | None]) -> None:
         """Finishes those of columns from the first on, by 16 columns and rows, for rows of such scales."""
-        packing = self.outputs.packing
+        packing, outputs = self.outputs.packing, self.outputs
         assert isinstance(packing, StreamedPacking)
         together = 2 if packing.schedule.has_octets_of_results(packing.shape) else 1
         begins = range(0, len(sums), together)
@@ -409,23 +458,37 @@ class StreamedStoring:
             # Before any is stored: a warp would wait for their scales behind each branch.
             blocks = list(blocks)
         for columns, quads in blocks:
+            operands = [self._operands(each) for each in columns]
             places = [self.lane // QUAD + number * _SQUARE for number in range(len(quads[0]))]
-            loaded = [self._loaded(place, columns) for place in places]
+            loaded = [self._loaded(place, columns, operands) for place in places]
             for place, row, of_row in zip(places, zip(*quads, strict=True), loaded, strict=True):
-                if isinstance(self.outputs, OctetOutputs):
-                    self.outputs.store_octet(place, columns[0], row, of_row)
+                if isinstance(outputs, OctetOutputs):
+                    outputs.store_octet(place, columns[0], row, of_row)
                     continue
-                for each, quad, of_quad in zip(columns, row, of_row, strict=True):
-                    self.outputs.store(place, each, quad, of_quad)
+                for each, quad, parts, of_quad in zip(columns, row, operands, of_row, strict=True):
+                    if isinstance(outputs, PieceOutputs):
+                        outputs.leave(place, each, quad, parts)
+                    else:
+                        outputs.store(place, each, quad, of_quad)
 
-    def _loaded(self, row: Index, columns: Sequence[Index]) -> list[Sequence[ir.Value] | None]:
+    def _operands(self, column: Index) -> list[Operands | None]:
+        """What finishes a quad of columns of all rows, by those that are finished at once."""
+        outputs = self.outputs
+        if not isinstance(outputs, StreamedOutputs) or outputs.packing.shape.unknown_sizes:
+            return [None]
+        width = outputs.together if isinstance(outputs, PieceOutputs) else QUAD
+        return [outputs.operands_from(column + begin, width) for begin in range(0, QUAD, width)]
+
+    def _loaded(
+        self, row: Index, columns: Sequence[Index], operands: Sequence[Sequence[Operands | None]]
+    ) -> list[Operands | None]:
         """What quads of a row are finished with; None where that is loaded as they are.
 
         Of unknown sizes a row may not exist. A warp would wait for the loads of one row after the other.
         """
-        if not self.outputs.packing.shape.unknown_sizes:
-            return [None for _ in columns]
-        return [kept_here(self.outputs.load(row, each)) for each in columns]
+        if self.outputs.packing.shape.unknown_sizes:
+            return [kept_here(self.outputs.load(row, each)) for each in columns]
+        return [parts[0] for parts in operands]
 
     def _restored(self, column: Index, sums: list[Sums], scales: Sequence[RowScale | None]) -> list[ir.Value]:
         """A quad of a thread's row each, from a column on."""

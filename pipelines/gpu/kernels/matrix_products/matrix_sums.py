@@ -40,9 +40,11 @@ class MatrixSums:
         """Those of a quad of columns, which were divided by 2^14; None where filters aren't scaled."""
         if not self.packing.schedule.scales_operands:
             return None
+        return arith.mulf(self._loaded_scale(column), constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
+
+    def _loaded_scale(self, column: Index) -> ir.Value:
         place = self.packing.filter_scale(self._group, self.block.first_column + column)
-        scale = self.filters.load(place, QUAD, Condition(True))
-        return arith.mulf(scale, constant_quad(2.0**MAX_EXPONENT, SPLIT.type))
+        return self.filters.load(place, QUAD, Condition(True))
 
     def joined(self, large: ir.Value, small: ir.Value | None) -> ir.Value:
         """A quad of sums of large products, with those of small ones if there are some.
