@@ -13,7 +13,11 @@ from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import has_toeplitz_products, kernel_misfit
 from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_TYPES
-from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule, ToeplitzTiling
+from iree.winograd.pipelines.gpu.schedules.toeplitz import (
+    FEW_COLUMNS,
+    DepthwiseToeplitzSchedule,
+    ToeplitzTiling,
+)
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
@@ -28,9 +32,9 @@ LEAST_FILLED = 0.8
 SECTION_ROWS = (28, 56)
 RESIDENT_THREADS = (384, 512)
 """Of a multiprocessor, of which the first are taken that a workgroup has no more than."""
-MIN_OUTPUTS = 28 * 28
-"""Of an image. An H200 took 9.3 us for 32 x 14 x 14 x 672 and 5 x 5 taps, by strips 7.8, 8.0 for
-14 x 14 x 384 and 7 x 7, by blocks 7.9."""
+MIN_OUTPUTS, MIN_OUTPUTS_OF_MANY_COLUMNS = 28 * 28, 14 * 14
+"""Of an image, and of one of more columns of taps than four neighbouring outputs have. An H200 took 8.0 us
+for 32 x 14 x 14 x 672 and 5 x 5 taps, by strips 7.8, but 6.1 for 14 x 14 x 384 and 7 x 7, by blocks 7.9."""
 MAX_CHANNELS_OF_FEW_ROWS = 32
 """Of layers of up to three rows of taps: 56 x 56 x 144 took 21.2 us, by blocks 19.2, but 112 x 112 x 16 7.6
 and 9.1."""
@@ -45,7 +49,8 @@ def toeplitz_schedules(
     if shape.exact_type not in HALF_TYPES or not has_toeplitz_products(shape):
         return
     is_few = shape.kernel_size[0] <= FEW_ROWS
-    if prod(shape.output_size) < MIN_OUTPUTS or (is_few and shape.output_channels > MAX_CHANNELS_OF_FEW_ROWS):
+    least = MIN_OUTPUTS if shape.kernel_size[1] <= FEW_COLUMNS else MIN_OUTPUTS_OF_MANY_COLUMNS
+    if prod(shape.output_size) < least or (is_few and shape.output_channels > MAX_CHANNELS_OF_FEW_ROWS):
         return
     height = ceil_div(shape.output_size[0], STRIP_ROWS) * STRIP_ROWS
     heights = dict.fromkeys(min(each, height) for each in SECTION_ROWS)

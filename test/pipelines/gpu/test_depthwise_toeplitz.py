@@ -189,7 +189,7 @@ def _half_ptx(image: np.ndarray, filters: np.ndarray, folder: Path) -> list[str]
         (112, 16, 3, "f16", True),
         (112, 32, 3, "f16", True),
         (56, 144, 3, "f16", False),
-        (14, 384, 7, "f16", False),
+        (14, 384, 7, "f16", True),
         (14, 672, 5, "f16", False),
         (28, 120, 5, "f16", False),
         (28, 192, 7, None, False),
