@@ -85,11 +85,12 @@ def test_all_outputs_are_right(program: ScheduledProgram, tmp_path: Path) -> Non
         (7, 368, 1, "f16", True),
         (14, 368, 2, "f16", True),
         (7, 368, 1, None, False),
+        (56, 56, 2, "f16", True),
         (14, 152, 1, "f16", False),
         (112, 24, 2, "f16", False),
     ],
 )
-def test_is_chosen_for_many_groups_of_small_images(
+def test_is_chosen_for_small_images_and_few_groups(
     size: int, channels: int, stride: int, element: str | None, is_chosen: bool
 ) -> None:
     """Where an H200 took less time for 32 images."""
