@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
@@ -38,6 +38,12 @@ class SharedChannels(GlobalBuffer):
     memory: SharedBytes = field(kw_only=True)
     source: GlobalBuffer = field(kw_only=True)
 
+    @staticmethod
+    def of(source: GlobalBuffer, memory: SharedBytes) -> SharedChannels:
+        """The array as it lies in `memory` once it is copied there."""
+        known = {each.name: getattr(source, each.name) for each in fields(GlobalBuffer)}
+        return SharedChannels(**known, memory=memory, source=source)
+
     def _load(self, place: Index) -> ir.Value:
         return self.memory.load(vector_type(self.together, self.element), place * self.memref_element_bytes)
 
@@ -49,11 +55,8 @@ class SharedChannels(GlobalBuffer):
         for begin in range(0, count, threads):
             number = thread + begin
             exists = Condition(True) if begin + threads <= count else number.less_than(count)
-
-            def copy(place: Index = number * width) -> None:
-                self.memory.copy_chunk(place, address + place, Condition(True), width)
-
-            when(exists, copy)
+            place = number * width
+            when(exists, partial(self.memory.copy_chunk, place, address + place, Condition(True), width))
 
 
 def with_shared_channels(epilogue: VectorEpilogue, memory: SharedBytes, size: int) -> VectorEpilogue:
@@ -61,15 +64,20 @@ def with_shared_channels(epilogue: VectorEpilogue, memory: SharedBytes, size: in
     operands: list[Buffer] = []
     at = 0
     for operand, indexing_map in zip(epilogue.operands, epilogue.transform.indexing_maps, strict=True):
-        is_whole = isinstance(operand, GlobalBuffer) and operand.by_quads and operand.strides is None
-        if is_whole and len(indexing_map.results) == 1 and reads_along_channels(indexing_map):
-            (channels,) = operand.extents
-            is_known = isinstance(channels, int) and operand.origin == 0
-            if is_known and at + channels * operand.number.bytes <= size:
-                known = {each.name: getattr(operand, each.name) for each in dataclasses.fields(GlobalBuffer)}
-                place = SharedBytes(memory.address + at)
-                operands.append(SharedChannels(**known, memory=place, source=operand))
-                at += ceil_div(channels * operand.number.bytes, COPIED_BYTES) * COPIED_BYTES
-                continue
-        operands.append(operand)
+        taken = _bytes_of_channels(operand, indexing_map)
+        if taken is None or at + taken > size:
+            operands.append(operand)
+            continue
+        assert isinstance(operand, GlobalBuffer)
+        operands.append(SharedChannels.of(operand, SharedBytes(memory.address + at)))
+        at += ceil_div(taken, COPIED_BYTES) * COPIED_BYTES
     return replace(epilogue, operands=operands)
+
+
+def _bytes_of_channels(operand: Buffer, indexing_map: ir.AffineMap) -> int | None:
+    """Of an operand that is read by this map; None where it isn't an array of whole vectors of channels."""
+    if not isinstance(operand, GlobalBuffer) or not operand.by_quads or operand.strides is not None:
+        return None
+    is_vector = len(operand.extents) == 1 and operand.origin == 0 and reads_along_channels(indexing_map)
+    channels = operand.extents[-1] if is_vector else None
+    return channels * operand.number.bytes if isinstance(channels, int) else None
