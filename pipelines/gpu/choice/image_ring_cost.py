@@ -17,7 +17,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .cost_model import clock_rate, launch_seconds
 
 BEGIN_SECONDS, BEGIN_STRIPS = 0.5e-6, 1
-"""Until code is there, and strips as long as which a workgroup waits for the first one."""
+"""Until code is there, and strips as long as which a workgroup waits for the first one of a ring."""
 FEW_ROWS = 3
 """Of taps: there are few of them to wait for."""
 ACCESS_BYTES = 64
@@ -92,7 +92,8 @@ def _seconds(
     workgroups = shape.images // schedule.images * tiling.sections * tiling.groups
     most = ceil_div(workgroups, machine.multiprocessors)
     clock = clock_rate(machine)
-    computed = most * (strips + BEGIN_STRIPS) * cycles * waits.cycles / clock
+    begin = 0 if tiling.holds_section else BEGIN_STRIPS
+    computed = most * (strips + begin) * cycles * waits.cycles / clock
     rounds = ceil_div(most, max(1, schedule.resident // schedule.threads))
     computed += rounds * (waits.round + strips * waits.strip)
     # Rows that sections share come out of a cache.

@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -32,9 +33,16 @@ LEAST_FILLED = 0.8
 SECTION_ROWS = (28, 56)
 RESIDENT_THREADS = (384, 512)
 """Of a multiprocessor, of which the first are taken that a workgroup has no more than."""
-MIN_OUTPUTS, MIN_OUTPUTS_OF_MANY_COLUMNS = 28 * 28, 14 * 14
-"""Of an image, and of one of more columns of taps than four neighbouring outputs have. An H200 took 8.0 us
-for 32 x 14 x 14 x 672 and 5 x 5 taps, by strips 7.8, but 6.1 for 14 x 14 x 384 and 7 x 7, by blocks 7.9."""
+MIN_OUTPUTS, MIN_OUTPUTS_OF_MANY_COLUMNS = 14 * 14, 7 * 7
+"""Of an image, and of one of more columns of taps than four neighbouring outputs have. An H200 took 8.8 us
+for 32 x 7 x 7 x 1152 and 5 x 5 taps, by columns 4.2, but 4.5 for 7 x 7 x 768 and 7 x 7, by columns 7.6."""
+SPARE_STRIPS, SPARE_STRIPS_OF_FEW_ROWS, HELD_STRIPS = 1, 2, 4
+"""Of rings, of those for few rows of taps, which read two strips, and where all rows of small images lie in
+shared memory."""
+MAX_HELD_ROWS = 16
+"""Of outputs of such an image, of up to five columns of taps. 14 x 14 x 480 took 5.5 us so, by strips 6.1,
+by a ring with one spare strip 5.9; 28 x 28 x 240 9.5 with two spare strips, 9.1 with one. 14 x 14 x 672, of
+which 132 multiprocessors have 168 workgroups or more, took 8.0 to 11.6 us, by strips 7.8."""
 MAX_CHANNELS_OF_FEW_ROWS = 32
 """Of layers of up to three rows of taps: 56 x 56 x 144 took 21.2 us, by blocks 19.2, but 112 x 112 x 16 7.6
 and 9.1."""
@@ -59,8 +67,14 @@ def toeplitz_schedules(
         if schedule is None or kernel_misfit(shape, target, schedule) is not None:
             continue
         tiling = ToeplitzTiling(shape, schedule)
-        warps = shape.images // schedule.images * tiling.sections * tiling.groups * schedule.warps
-        if schedule.threads <= max(RESIDENT_THREADS) and warps >= MIN_WARPS * machine.multiprocessors:
+        # What the results are stored as isn't known yet.
+        if tiling.bytes(F32.bytes) > target.shared_memory_bytes:
+            continue
+        workgroups = shape.images // schedule.images * tiling.sections * tiling.groups
+        is_busy = workgroups * schedule.warps >= MIN_WARPS * machine.multiprocessors
+        # Small images are worth it where no multiprocessor has more of them than others.
+        is_even = schedule.spare_strips != HELD_STRIPS or workgroups <= machine.multiprocessors
+        if schedule.threads <= max(RESIDENT_THREADS) and is_busy and is_even:
             yield schedule
 
 
@@ -83,4 +97,8 @@ def _of(shape: ConvolutionShape, quads: int, rows: int, images: int, tiles: int)
     assert shape.exact_type is not None
     threads = quads * tiles * WARP_THREADS
     resident = next((each for each in RESIDENT_THREADS if threads <= each), threads)
-    return DepthwiseToeplitzSchedule(threads, quads, images, rows, resident, multiplied_type=shape.exact_type)
+    spare = SPARE_STRIPS_OF_FEW_ROWS if shape.kernel_size[0] <= FEW_ROWS else SPARE_STRIPS
+    if shape.kernel_size[1] <= FEW_COLUMNS and shape.output_size[0] <= MAX_HELD_ROWS:
+        spare = HELD_STRIPS
+    type_ = shape.exact_type
+    return DepthwiseToeplitzSchedule(threads, quads, images, rows, resident, spare, multiplied_type=type_)
