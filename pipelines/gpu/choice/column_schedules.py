@@ -47,9 +47,9 @@ BLOCKS_OF_FEW_TAPS = tuple(
 )
 TALL_BLOCK = DepthwiseBlockSchedule(128, 7, 2, resident=512)
 LEAST_OF_WAVE, MOST_OF_WAVE = 0.75, 1.2
-"""Of threads that are resident at once. Tall blocks multiply what they load most often: 14 x 14 x 480 of 3 x 3
-taps in half precision, 0.8 of a wave, took an H200 4.1 us by them, by other blocks 4.5, x 672, 1.1, 5.4 and
-5.7."""
+"""Of threads that are resident at once. Tall blocks multiply what they load most often: 14 x 14 x 480 of
+3 x 3 taps in half precision, 0.8 of a wave, took an H200 4.1 us by them, by other blocks 4.5, 14 x 14 x 672,
+1.1 waves, 5.4 and 5.7."""
 BLOCKS_OF_MANY_TAPS = tuple(
     DepthwiseBlockSchedule(128, *each, resident=384) for each in ((2, 2), (2, 4), (4, 2), (4, 4), (2, 7))
 )

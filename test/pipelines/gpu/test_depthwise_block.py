@@ -220,6 +220,34 @@ def test_are_chosen_where_there_are_many_threads(
 
 
 @pytest.mark.parametrize(
+    ("size", "channels", "taps", "stride", "block"),
+    [
+        (14, 480, 3, 1, DepthwiseBlockSchedule(128, 7, 2)),
+        (14, 672, 3, 1, DepthwiseBlockSchedule(128, 7, 2)),
+        (14, 184, 3, 1, DepthwiseBlockSchedule(128, 2, 2)),
+        (56, 72, 5, 2, DepthwiseBlockSchedule(252, 4, 4, channels=2, lanes=36)),
+        (56, 144, 5, 2, DepthwiseBlockSchedule(252, 4, 4, channels=2, lanes=36)),
+    ],
+)
+def test_half_precision_has_the_blocks_that_took_less_time(
+    size: int, channels: int, taps: int, stride: int, block: DepthwiseBlockSchedule
+) -> None:
+    """On an H200, for 32 images."""
+    shape = replace(_shape(size, channels, taps, stride), exact_type="f16")
+    assert default_schedules(shape, HOPPER, default_gpu_machine("sm_90a")) == (block,)
+
+
+def _shape(size: int, channels: int, taps: int, stride: int) -> ConvolutionShape:
+    """Of 32 images."""
+    low, all_channels = taps // 2, (channels,) * 3
+    padding = (low,) * 2, (low + 1 - stride,) * 2
+    problem = ConvolutionProblem(32, (size,) * 2, *padding, (taps,) * 2, (stride,) * 2, (1, 1), *all_channels)
+    return ConvolutionShape.decomposed(
+        problem, decompose((taps,) * 2, (1, 1), strides=(stride,) * 2, part_size=(1, 1))
+    )
+
+
+@pytest.mark.parametrize(
     ("size", "channels", "taps", "stride", "element", "block", "microseconds"),
     [
         (56, 144, 3, 1, "f16", DepthwiseBlockSchedule(128, 4, 4), 19.0),
@@ -241,12 +269,7 @@ def test_takes_what_is_predicted(
     microseconds: float,
 ) -> None:
     """As an H200 took for 32 images, within a sixth."""
-    low, all_channels = taps // 2, (channels,) * 3
-    padding = (low,) * 2, (low + 1 - stride,) * 2
-    problem = ConvolutionProblem(32, (size,) * 2, *padding, (taps,) * 2, (stride,) * 2, (1, 1), *all_channels)
-    shape = ConvolutionShape.decomposed(
-        problem, decompose((taps,) * 2, (1, 1), strides=(stride,) * 2, part_size=(1, 1))
-    )
+    shape = _shape(size, channels, taps, stride)
     shape = shape.with_element_types(replace(shape.element_types, input=element, result=element))
     predicted = block_seconds(shape, block, default_gpu_machine("sm_90a"))["depthwise"]
     assert predicted == pytest.approx(microseconds * 1e-6, rel=1 / 6)
