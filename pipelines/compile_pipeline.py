@@ -59,6 +59,7 @@ from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
 from .iree_workarounds.assert_first import AssertFirst
 from .iree_workarounds.bound_shifts import BoundShifts
+from .iree_workarounds.check_casts import CheckCasts
 from .iree_workarounds.distribute_rows import DistributeRows
 from .iree_workarounds.fill_unknown_sizes import FillUnknownSizes
 from .iree_workarounds.keep_nan import KeepNan
@@ -217,6 +218,7 @@ def compile_pipeline(
         PlaceScratch(**shared_values(options, PlaceScratch)),
         ReshapeReturned(),
         SeparateCalls(),
+        CheckCasts(),
         NoteSignature(),
         NoteUnaligned(),
         NoteThreads(**shared_values(options, NoteThreads)),

@@ -71,6 +71,20 @@ def test_two_scatters_write_in_one_of_two_computed_tensors() -> None:
     assert first[0, 0] == b[0], "the second scatter wrote in what the first one has"
 
 
+def test_casts_to_other_sizes_are_not_checked() -> None:
+    """`winograd-check-casts`."""
+    program = """
+      func.func @main(%x: tensor<?x?xf32>) -> tensor<4xf32> {
+        %y = tensor.collapse_shape %x [[0, 1]] : tensor<?x?xf32> into tensor<?xf32>
+        %cast = tensor.cast %y : tensor<?xf32> to tensor<4xf32>
+        %result = math.absf %cast : tensor<4xf32>
+        return %result : tensor<4xf32>
+      }"""
+    x = np.arange(8, dtype=np.float32)
+    (result,) = called(compiled(program), x.reshape(2, 4))
+    np.testing.assert_array_equal(result, x[:4])
+
+
 UPDATED = """
   #identity = affine_map<(d0, d1) -> (d0, d1)>
   func.func @main(%x: tensor<2x6xf32>, %y: tensor<5x6xf32>, %w: tensor<6x4xf32>)

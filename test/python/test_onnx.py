@@ -13,7 +13,7 @@ import pytest
 from iree.winograd.cli import main
 from iree.winograd.dialect.algebra.numerics import UNIT_ROUNDOFF
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.errors import InvalidOptionError, ModelImportError
+from iree.winograd.errors import CallError, InvalidOptionError, ModelImportError
 from iree.winograd.loading.signatures import TensorSignature
 from iree.winograd.passes.match.navigation import walk
 from onnx import TensorProto, helper, numpy_helper
@@ -280,6 +280,25 @@ def test_a_filter_for_other_images(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     with pytest.raises(ModelImportError, match=f"node 'stem': the operator {operator} isn't .* {reason}"):
         iree.winograd.import_onnx(model)
+
+
+def test_open_sizes_that_are_reshaped_to_those_of_an_example() -> None:
+    """As exporters write a shape that they take for constant: of other sizes there is no result."""
+    model, pixels = convolution_model((1, CHANNELS, "height", "width")), 6 * 7
+    *_, last = model.graph.node
+    (result,) = last.output
+    last.output[0] = "image of results"
+    model.graph.initializer.append(numpy_helper.from_array(np.array([1, FILTERS, pixels]), "shape"))
+    model.graph.node.append(helper.make_node("Reshape", ["image of results", "shape"], [result]))
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    program = iree.winograd.load(iree.winograd.compile(iree.winograd.import_onnx(model)))
+    image = np.random.default_rng(1).standard_normal((1, CHANNELS, 14, 14), np.float32)
+    fitting = np.ascontiguousarray(image[:, :, :6, :7])
+    (expected,) = ReferenceEvaluator(model).run(None, {"image": fitting})
+    np.testing.assert_allclose(np.asarray(program(fitting)), expected, atol=TOLERANCE, rtol=0)
+    for other in (image, image[:, :, :3, :3]):
+        with pytest.raises(CallError, match=f"isn't of size {pixels}, which the program takes it for"):
+            program(np.ascontiguousarray(other))
 
 
 def test_operators_that_are_not_known() -> None:

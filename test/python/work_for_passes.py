@@ -36,6 +36,7 @@ FOR_UNKNOWN_SIZES = (
     "winograd-insert-to-pad",
     "winograd-select-pixels",
     "winograd-assert-first",
+    "winograd-check-casts",
     "winograd-limit-sizes",
     "winograd-reuse-memory",
     "winograd-keep-commands",
