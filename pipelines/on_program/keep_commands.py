@@ -172,7 +172,8 @@ def _keep(module: ir.Operation, name: str, recording: _Recording) -> None:
     with module.context, create.location:
         with ir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
             _declare(name, commands_type)
-            _declare(there, truth)
+            # IREE takes what a global without an initial value is always set to for that.
+            _declare(there, truth, ir.IntegerAttr.get(truth, 0))
             for each in size_names:
                 _declare(each, index)
         with ir.InsertionPoint(create):
@@ -199,13 +200,15 @@ def _keep(module: ir.Operation, name: str, recording: _Recording) -> None:
     _sink(choice)
 
 
-def _declare(name: str, type_: ir.Type) -> None:
-    attributes = {
+def _declare(name: str, type_: ir.Type, initial: ir.Attribute | None = None) -> None:
+    attributes: dict[str, ir.Attribute] = {
         "sym_name": ir.StringAttr.get(name),
         "sym_visibility": ir.StringAttr.get("private"),
         "type": ir.TypeAttr.get(type_),
         "is_mutable": ir.UnitAttr.get(),
     }
+    if initial is not None:
+        attributes["initial_value"] = initial
     ir.Operation.create(_GLOBAL, attributes=attributes)
 
 

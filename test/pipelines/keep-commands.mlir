@@ -3,7 +3,7 @@
 // Numbers that follow from sizes of arguments are computed where commands are recorded, unless others need them.
 // What isn't the same memory in each call is bound when they are executed.
 // CHECK-DAG: util.global private mutable @__winograd_commands_0 : !hal.command_buffer
-// CHECK-DAG: util.global private mutable @__winograd_commands_0_there : i1
+// CHECK-DAG: util.global private mutable @__winograd_commands_0_there = false
 // CHECK-DAG: util.global private mutable @__winograd_commands_0_size_0 : index
 // CHECK-DAG: util.global private mutable @__winograd_commands_0_size_1 : index
 // CHECK-LABEL: util.func public @main

@@ -179,6 +179,18 @@ def test_a_kernel_that_a_range_misfits_is_left_out() -> None:
     program.check_sizes([(5, 5), (28, 28), (29, 40)], threads=1)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_first_call_may_be_on_images_without_pixels(threads: int) -> None:
+    """Commands that are kept for calls on the same sizes aren't there yet, whatever these are."""
+    compiled = iree.winograd.compile(POINTWISE.function("main"), threads=threads)
+    _, _, bias = POINTWISE.arguments()
+    for empty in [(0, 0), (0, 5)]:
+        function = iree.winograd.load(compiled, device="local-task", threads=threads)
+        result = function(np.zeros((1, *empty, POINTWISE.channels), np.float32), bias)
+        assert np.asarray(result).shape == (1, *empty, POINTWISE.outputs)
+        replace(POINTWISE, size=(3, 5)).expect_right(function)
+
+
 @pytest.mark.parametrize("kernels", [(DirectKernel,), (DirectKernel, WinogradKernel)], ids=len)
 def test_ranges_whose_kernels_cannot_be_emitted_cost_no_more_than_they_have_to(
     monkeypatch: pytest.MonkeyPatch, kernels: tuple[type[Any], ...]
