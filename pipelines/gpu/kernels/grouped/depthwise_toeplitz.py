@@ -88,8 +88,9 @@ class _Workgroup(ImageRingWorkgroup):
         self._operands = ColumnOperands(kernel.shape, kernel.layout, image, filters, self._channel)
 
     def _prepare(self) -> None:
-        self._gather_taps()
-        barrier()
+        if self._tiling.gathers_taps:
+            self._gather_taps()
+            barrier()
         self._taps = [self._tap_fragments(step) for step in range(self._tiling.steps)]
         self._blocks = [self._block(half) for half in range(2)]
 
@@ -120,29 +121,26 @@ class _Workgroup(ImageRingWorkgroup):
         What a warp reads of them for its fragments is a line for each tap, of which it uses 16 bytes.
         """
         units, tiling = self._schedule.units, self._tiling
+        columns = tiling.tap_extents[1]
         count, threads = prod(tiling.tap_extents) * units, self._schedule.threads
         gathered = []
         for begin in range(0, count, threads):
             number = self._thread + begin
             exists = Condition(True) if begin + threads <= count else number.less_than(count)
             place, unit = number // units, number % units
-            gathered.append(
-                (exists, (place * tiling.slots + unit) * tiling.slot_bytes, self._tap(place, unit))
-            )
+            tap = self._tap(place // columns, place % columns, unit)
+            gathered.append((exists, (place * tiling.slots + unit) * tiling.slot_bytes, tap))
         for exists, to, tap in gathered:
             when(exists, partial(self._results.store, tap, to))
 
-    def _tap(self, place: Index, unit: Index) -> ir.Value:
+    def _tap(self, row: Index, column: Index, unit: Index) -> ir.Value:
         """A quad of taps, zeros beside the first and behind the last one."""
         tiling = self._tiling
-        columns = tiling.tap_extents[1]
-        first = tiling.product_rows - 1, tiling.block_columns - 1
+        places = row - (tiling.product_rows - 1), column - (tiling.block_columns - 1)
         exists, within = Condition(True), []
-        for number, begin, size in zip(
-            (place // columns, place % columns), first, self._shape.kernel_size, strict=True
-        ):
-            exists = exists & (number - begin).within(size)
-            within.append((number - begin).moved_into(size))
+        for place, size in zip(places, self._shape.kernel_size, strict=True):
+            exists = exists & place.within(size)
+            within.append(place.moved_into(size))
         channel = self._first_channel + unit * QUAD
         weights = quad_or_zero(exists, replace(self._operands, channel=channel).weights(within, 0))
         return self._schedule.factors.narrowed(weights)
@@ -154,16 +152,18 @@ class _Workgroup(ImageRingWorkgroup):
         columns apart, so that eight threads read eight neighbours.
         """
         tiling, factors = self._tiling, self._schedule.factors.type
-        columns, pixel_bytes = tiling.tap_extents[1], tiling.slots * tiling.slot_bytes
         output, thread = self._lane // QUAD, self._lane % QUAD
-        row = Index(tiling.product_rows - 1) - output // tiling.block_columns
+        row = Index(tiling.product_rows - 1) - output // tiling.block_columns + step * STEP_ROWS
         column = thread + (tiling.block_columns - 1) - output % tiling.block_columns
-        first = (row * columns + column) * pixel_bytes + self._unit * tiling.slot_bytes
         quads = []
         for number in range(QUAD):
             below, beside = divmod(number * QUAD, READ_COLUMNS)
-            ahead = ((step * STEP_ROWS + below) * columns + beside) * pixel_bytes
-            loaded = self._results.load(words(tiling.slot_bytes), first + ahead)
+            if not tiling.gathers_taps:
+                quads.append(self._tap(row + below, column + beside, self._unit))
+                continue
+            place = (row + below) * tiling.tap_extents[1] + (column + beside)
+            offset = (place * tiling.slots + self._unit) * tiling.slot_bytes
+            loaded = self._results.load(words(tiling.slot_bytes), offset)
             quads.append(vector.bitcast(vector_type(QUAD, factors), loaded))
         type_ = ir.VectorType.get([2, 2], factors)
         return [
