@@ -215,6 +215,12 @@ RUNS: Mapping[str, Run] = {
         "NVIDIA H200, torch 2.11",
         "gpu_open_sizes --tools static open inductor --jobs 9 --limit 150 --rounds 7` at `2049f7a4",
     ),
+    "gpu-open-sizes-streams-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_open_sizes --type f16 --network mobilenetv2 'esrgan block' ... --tools static open --jobs 7 "
+        "--limit 50 --rounds 5` of what became `14fdaa44",
+    ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),
     "gpu-sums-h200.json": Run("2026-11-26", "NVIDIA H200", "gpu_reductions run build/gpu-reductions"),
