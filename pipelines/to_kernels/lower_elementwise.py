@@ -30,9 +30,9 @@ class LowerElementwise:
     unless IREE computes what they are made of, too. What IREE would copy several times before, such as a
     rotated image, is read where it is. Channels-last ones of sizes known only at run time, for which IREE's
     code takes three times as long, are rewritten too, on GPUs with vectors of channels alone, through CUDA
-    also in half precision. On CPUs those
-    of known sizes are that compute functions and round to half precision, as SiLU does behind a group
-    normalization: so few digits take half of the operations. So are those that only scale channels.
+    also in half precision. On CPUs those are, of any size, that compute functions and round to half
+    precision, as SiLU does behind a group normalization: so few digits take half of the operations. So are
+    those that only scale channels.
 
         %s = linalg.generic ins(%x, %scale : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.mulf }
         %y = linalg.generic ins(%s, %shift : tensor<1x256x256x64xf32>, tensor<1x64xf32>) { arith.addf }
@@ -55,8 +55,8 @@ class LowerElementwise:
         on_cpu = backend.iree_code.vectorizes_loops
         ends = ends_of_runs(module, takes_half=on_cpu or backend.iree_code.converts_half)
         if on_cpu:
-            # IREE's vectors, on CPUs, are as fast as memory where it knows sizes.
-            ends = [each for each in ends if _is_half(each) == each.results[0].type.has_static_shape]
+            # IREE's vectors, on CPUs, are as fast as memory where it knows sizes, and rounds nothing.
+            ends = [each for each in ends if _is_half(each) or not each.results[0].type.has_static_shape]
         rewrite_each("elementwise operation", ends, lambda each: _lower(each, backend, lowering))
 
 

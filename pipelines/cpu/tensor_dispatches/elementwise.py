@@ -53,7 +53,10 @@ def misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> Re
     *sizes, channels = type_.shape
     if is_dynamic(channels):
         return "IREE computes elementwise as fast as memory what has channels first"
-    if not any(map(is_dynamic, sizes[1:])) and not _stores_half(operation, target):
+    if half_type(operation.elementwise.result) is not None:
+        if not _stores_half(operation, target):
+            return "it is no function, nor a scale of channels, that is rounded to half precision"
+    elif not any(map(is_dynamic, sizes[1:])):
         return "IREE computes elementwise as fast as memory what has known sizes"
     if not any(_is_whole(operation, each) for each in range(len(operation.operands))):
         return f"no operand has all sizes of {type_}"
@@ -70,8 +73,8 @@ def _read_value(operand: EpilogueOperand) -> ir.Value:
 
 
 def _stores_half(operation: SpreadElementwise, target: CpuTarget) -> bool:
-    """Whether functions are computed, or channels scaled, whose results are stored in half precision."""
-    if half_type(operation.elementwise.result) is None or not target.stores_half:
+    """Whether functions are computed, or channels scaled, of whole vectors that are rounded when stored."""
+    if not target.stores_half:
         return False
     channels = ir.RankedTensorType(operation.elementwise.result.type).shape[-1]
     if channels % target.vector_width:
