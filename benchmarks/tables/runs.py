@@ -183,6 +183,16 @@ RUNS: Mapping[str, Run] = {
         "timm_convnext_tiny shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 "
         "timm_efficientnet_b0` at `60658428",
     ),
+    "gpu-layer-limits-wide-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 32`, of wide pointwise layers, compiled before, at `c59950a4",
+    ),
+    "gpu-layer-limits-wide-f32-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 32`, the same, at `c59950a4",
+    ),
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
