@@ -392,10 +392,10 @@ RUNS: Mapping[str, Run] = {
     "models-zen4-1-thread.json": Run("2026-11-22", ZEN4, "models --batch 1 --threads 1 --rounds 5"),
     "models-zen5-1-thread.json": Run("2026-11-22", ZEN5, "models --batch 1 --threads 1 --rounds 5"),
     "open-sizes-server-16-threads.json": Run(
-        "2026-11-30",
-        "Emerald Rapids server, 16 of 32 virtual processors for this alone, torch 2.11",
+        "2026-12-01",
+        "Emerald Rapids server, all 16 virtual processors, torch 2.11",
         "open_sizes --threads 16 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.03 --network ...` at `a59243d0",
+        "--burst 0.02 --network ...` at `6fb4ec0f",
     ),
     "open-sizes-emerald-rapids-2-threads.json": Run(
         "2026-12-01",
@@ -404,10 +404,10 @@ RUNS: Mapping[str, Run] = {
         "--burst 0.03 --network ...` by `chrt -f 1` at `fa9af9bc",
     ),
     "open-sizes-server-8-threads.json": Run(
-        "2026-11-30",
-        "Emerald Rapids server, 8 of 32 virtual processors for this alone, torch 2.11",
+        "2026-12-01",
+        "Emerald Rapids server, 8 of 16 virtual processors, other work on the others, torch 2.11",
         "open_sizes --threads 8 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.03 --network ...` at `a59243d0",
+        "--burst 0.02 --network ...` at `6fb4ec0f",
     ),
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
