@@ -83,8 +83,9 @@ class _Distribution:
         *rows, columns, channels = (is_dynamic(each) for each in self.extents)
         if not (rows and all(rows) and columns and not channels):
             return None
-        length, width = self.extents[-1], self.vector[-1]
-        taken = length if length % width == 0 and length <= _ELEMENTS else self.tile[-1]
+        # What IREE takes no vectors of has a width of 0.
+        length, width = self.extents[-1], max(1, self.vector[-1])
+        taken = length if length % width == 0 and length <= _ELEMENTS else max(1, self.tile[-1])
         return replace(self, tile=(*(1 for _ in rows), max(1, _ELEMENTS // taken), taken))
 
 

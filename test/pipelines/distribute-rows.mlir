@@ -25,6 +25,17 @@ func.func @odd(%x: memref<?x?x21xf32>, %y: memref<?x?x21xf32>) {
   return
 }
 
+// What IREE takes no vectors of, whose width it has as 0, is divided by elements.
+// CHECK-LABEL: func.func @no_vectors
+// CHECK: distribution = [1, 2048, 2], vector_common_parallel = [1, 1, 0]
+func.func @no_vectors(%x: memref<?x?x2xf32>, %y: memref<?x?x2xf32>) {
+  linalg.generic {indexing_maps = [#pixels, #pixels], iterator_types = ["parallel", "parallel", "parallel"]} ins(%x : memref<?x?x2xf32>) outs(%y : memref<?x?x2xf32>) attrs = {lowering_config = #iree_cpu.lowering_config<distribution = [64, 64, 0], vector_common_parallel = [1, 1, 0]>} {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
 // IREE divides by what it knows.
 // CHECK-LABEL: func.func @known
 // CHECK: distribution = [4, 40, 32]
