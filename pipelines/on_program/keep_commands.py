@@ -176,7 +176,8 @@ def _keep(module: ir.Operation, name: str, recording: _Recording) -> None:
             _declare(there, truth, ir.IntegerAttr.get(truth, 0))
             for each in size_names:
                 _declare(each, index)
-        with ir.InsertionPoint(create):
+        # Numbers of commands may be computed after these were created, and be for others as well.
+        with ir.InsertionPoint(execute):
             same = _loaded(there, truth)
             for size_name, size in zip(size_names, recording.sizes, strict=True):
                 last = _loaded(size_name, index)

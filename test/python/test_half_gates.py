@@ -48,3 +48,28 @@ def test_channels_of_any_size_are_scaled(type_: torch.dtype) -> None:
         image = mean + torch.cat([left, -left], 3)
         result = program(image.to(type_))
         np.testing.assert_array_equal(result.double().numpy(), (image * mean).double().numpy())
+
+
+class GatedByArgument(Gated):
+    def forward(self, image: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+        scaled: torch.Tensor = self.again(self.same(image) * gate[..., None, None])
+        return scaled
+
+
+def test_channels_are_scaled_by_an_argument() -> None:
+    """Numbers of workgroups are computed behind what begins commands, and are other kernels', too."""
+    sizes = {2: torch.export.Dim("height", min=2), 3: torch.export.Dim("width", min=2)}
+    example = [torch.zeros(1, CHANNELS, *size, dtype=torch.float16) for size in ((20, 24), ())]
+    model = GatedByArgument().eval().half()
+    exported = torch.export.export(model, tuple(example), dynamic_shapes=(sizes, None))
+    program = winograd.load(
+        winograd.compile(winograd.import_torch(exported), threads=1, strict=True), "local-sync"
+    )
+    generator = torch.Generator().manual_seed(0)
+    for size in [(20, 24), (3, 5), (20, 24)]:
+        image = torch.randint(-15, 16, (1, CHANNELS, *size), generator=generator)
+        gate = torch.randint(-15, 16, (1, CHANNELS), generator=generator)
+        result = program(image.half(), gate.half())
+        np.testing.assert_array_equal(
+            result.double().numpy(), (image * gate[..., None, None]).double().numpy()
+        )
