@@ -16,6 +16,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import ScheduledProgram
+from wide import wide
 
 SCHEDULE = WarpgroupSchedule(
     64, 128, summed_block=64, stages=9, walking_workgroups=3, alternating_warpgroups=2
@@ -30,7 +31,9 @@ SHAPE = ConvolutionShape.decomposed(
 )
 
 
-@pytest.mark.parametrize("schedule", [SCHEDULE, replace(SCHEDULE, block_columns=64, summed_block=None)])
+@pytest.mark.parametrize(
+    "schedule", [SCHEDULE, *wide([replace(SCHEDULE, block_columns=64, summed_block=None)])]
+)
 def test_agrees_with_float64(schedule: WarpgroupSchedule, tmp_path: Path) -> None:
     """Six warpgroups have eight or twelve blocks, of which the last rows and columns aren't full."""
     program = replace(PROGRAM, schedule=schedule)

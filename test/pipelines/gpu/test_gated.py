@@ -142,7 +142,9 @@ def test_halves_of_streamed_pixels_are_multiplied(
     expect_within(result.astype(np.float64), expected, 4 * bound + rounding)
 
 
-@pytest.mark.parametrize(("store_width", "filters"), [(None, 192), (None, 176), (8, 176)])
+@pytest.mark.parametrize(
+    ("store_width", "filters"), [(8, 176), *wide_combinations([(None, 192), (None, 176)])]
+)
 def test_halves_of_mapped_images_are_multiplied(
     store_width: int | None, filters: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

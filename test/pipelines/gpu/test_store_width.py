@@ -29,6 +29,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import HOPPER
+from wide import wide_combinations
 
 ROUNDED = WarpgroupSchedule(
     128, 96, products=1, multiplied_type="f16", stages=2, walking_workgroups=2, store_width=8
@@ -171,7 +172,11 @@ def finished_ptx(filters: np.ndarray, number: str, result: str, batch: str, fold
 
 @pytest.mark.parametrize(
     ("number", "result", "batch"),
-    [("f16", "f16", "2"), ("bf16", "bf16", "2"), ("f16", "f32", "2"), ("f16", "f16", "?")],
+    [
+        ("f16", "f16", "2"),
+        ("f16", "f16", "?"),
+        *wide_combinations([("bf16", "bf16", "2"), ("f16", "f32", "2")]),
+    ],
 )
 def test_epilogues_agree_with_float64(
     number: str, result: str, batch: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
