@@ -13,7 +13,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue, reads_alon
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import vector_type
 
-from .memory import GlobalBuffer
+from .memory import GlobalBuffer, numbers_of_thread
 from .warpgroup import COPIED_BYTES, SharedBytes
 
 
@@ -52,9 +52,7 @@ class SharedChannels(GlobalBuffer):
         (channels,) = self.known_extents
         width = self.memref_element_bytes
         count, address = channels // self.together, self.source.address
-        for begin in range(0, count, threads):
-            number = thread + begin
-            exists = Condition(True) if begin + threads <= count else number.less_than(count)
+        for number, exists in numbers_of_thread(thread, threads, count):
             place = number * width
             when(exists, partial(self.memory.copy_chunk, place, address + place, Condition(True), width))
 

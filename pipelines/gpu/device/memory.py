@@ -6,7 +6,7 @@ array is bound as one of quads where its rows are whole quads, and else as one o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
@@ -34,6 +34,13 @@ LINE_ELEMENTS = 128 // F32.bytes
 def thread_id() -> Index:
     """The number of this thread in its workgroup."""
     return Index(gpu.thread_id(gpu.Dimension.x))
+
+
+def numbers_of_thread(thread: Index, threads: int, count: int) -> Iterator[tuple[Index, Condition]]:
+    """The numbers below `count` that a thread has, of so many threads, and for each whether it is one."""
+    for begin in range(0, count, threads):
+        number = thread + begin
+        yield number, Condition(True) if begin + threads <= count else number.less_than(count)
 
 
 def barrier() -> None:

@@ -34,6 +34,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     QUAD,
     GlobalBuffer,
     constant_quad,
+    numbers_of_thread,
     quad_of,
     thread_id,
     zero_scalar,
@@ -193,11 +194,7 @@ class _Workgroup:
         count = self._schedule.keys * quads
         for stage in range(self._schedule.stages):
             keys = self._of_keys.behind(stage * size)
-            for begin in range(0, count, self._schedule.threads):
-                number = thread_id() + begin
-                exists = (
-                    Condition(True) if begin + self._schedule.threads <= count else number.less_than(count)
-                )
+            for number, exists in numbers_of_thread(thread_id(), self._schedule.threads, count):
                 at = [number // quads, number % quads + first]
                 when(exists, lambda keys=keys, at=at: keys.store(zeros, at))  # type: ignore[misc]
 

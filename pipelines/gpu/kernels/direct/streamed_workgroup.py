@@ -22,6 +22,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     PAIR,
     QUAD,
     GlobalBuffer,
+    numbers_of_thread,
     quad_or_zero,
     quad_type,
     thread_id,
@@ -177,9 +178,7 @@ class StreamedWorkgroup:
         place = self._packing.filter_scale(Index(0), self._first_column)
         address = self._filters.address + place * MATRIX_SUMS.bytes
         count = self._schedule.block_columns * MATRIX_SUMS.bytes // COPIED_BYTES
-        for begin in range(0, count, self._schedule.threads):
-            chunk = self._thread + begin
-            exists = Condition(True) if begin + self._schedule.threads <= count else chunk.less_than(count)
+        for chunk, exists in numbers_of_thread(self._thread, self._schedule.threads, count):
             offset = chunk * COPIED_BYTES
             when(exists, partial(scales.copy_chunk, offset, address + offset, Condition(True)))
 

@@ -20,6 +20,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     GlobalBuffer,
     barrier,
     lane,
+    numbers_of_thread,
     quad_of,
     quad_or_zero,
 )
@@ -122,11 +123,9 @@ class _Workgroup(ImageRingWorkgroup):
         """
         units, tiling = self._schedule.units, self._tiling
         columns = tiling.tap_extents[1]
-        count, threads = prod(tiling.tap_extents) * units, self._schedule.threads
+        count = prod(tiling.tap_extents) * units
         gathered = []
-        for begin in range(0, count, threads):
-            number = self._thread + begin
-            exists = Condition(True) if begin + threads <= count else number.less_than(count)
+        for number, exists in numbers_of_thread(self._thread, self._schedule.threads, count):
             place, unit = number // units, number % units
             tap = self._tap(place // columns, place % columns, unit)
             gathered.append((exists, (place * tiling.slots + unit) * tiling.slot_bytes, tap))

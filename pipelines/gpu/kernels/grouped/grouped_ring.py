@@ -9,7 +9,7 @@ from functools import partial
 from iree.winograd.dialect.bindings import ir, memref, vector
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Condition, Index, unflatten
+from iree.winograd.pipelines.emission.index import Index, unflatten
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device import mma
@@ -22,6 +22,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     GlobalBuffer,
     barrier,
     lane,
+    numbers_of_thread,
     quad_of,
     zero_scalar,
 )
@@ -106,9 +107,7 @@ class _Workgroup(ImageRingWorkgroup):
         schedule, factors = self._schedule, self._schedule.factors
         count = len(self._shape.decomposition.views) * schedule.channels
         gathered = []
-        for begin in range(0, count, schedule.threads):
-            number = self._thread + begin
-            exists = Condition(True) if begin + schedule.threads <= count else number.less_than(count)
+        for number, exists in numbers_of_thread(self._thread, schedule.threads, count):
             # Those behind the last one are it, too: nothing branches before what is loaded is there.
             existing = number if exists.known else number.minimum(count - 1)
             tap, output = existing // schedule.channels, existing % schedule.channels
