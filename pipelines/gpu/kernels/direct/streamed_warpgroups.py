@@ -22,7 +22,8 @@ from iree.winograd.pipelines.gpu.kernels.matrix_products.running_sums import Run
 from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup_results import WARPS
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
 
-from .streamed_workgroup import Fragments, RowScale, StreamedStoring, StreamedWorkgroup, Sums
+from .streamed_sums import RowScale, StreamedStoring, Sums
+from .streamed_workgroup import Fragments, StreamedWorkgroup
 
 _HALF_SUMS = 4
 """A thread's, of 16 rows and eight columns."""
