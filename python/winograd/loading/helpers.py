@@ -168,12 +168,12 @@ if hasattr(os, "register_at_fork"):
 def _joined(thread: threading.Thread) -> BaseException | None:
     """Wait for a thread to end, whatever interrupts that; returns what did."""
     interrupt = None
-    while thread.is_alive():
+    while True:
         try:
             thread.join()
+            return interrupt
         except BaseException as error:
             interrupt = error
-    return interrupt
 
 
 def _pages(size: int) -> npt.NDArray[np.uint8]:
