@@ -41,6 +41,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    ElementwiseFirst,
     GatedProduct,
     GroupNormalization,
     InsertedPart,
@@ -396,6 +397,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         GroupNormalization: _misfit_of_group_norm,
         GatedProduct: _on_all_targets(misfit_of_gated),
         SpreadElementwise: _on_all_targets(_misfit_of_elementwise),
+        ElementwiseFirst: lambda *_: "IREE makes channels of results first that it computes on GPUs",
     }
 )
 

@@ -264,6 +264,13 @@ class SpreadElementwise:
 
 
 @dataclass(frozen=True)
+class ElementwiseFirst:
+    """The same of an image `N x H... x C`, of which C is static, as `N x C x H...`."""
+
+    computed: SpreadElementwise
+
+
+@dataclass(frozen=True)
 class NormalizedOperands:
     """Which of an elementwise operation's operands are what: by their numbers."""
 
@@ -323,6 +330,7 @@ TensorOperation: TypeAlias = (
     | CombinedMoments
     | MomentFactors
     | SpreadElementwise
+    | ElementwiseFirst
     | GroupNormalization
     | GatedProduct
 )

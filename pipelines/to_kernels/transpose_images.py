@@ -27,9 +27,11 @@ from ..problems.tensor_operations import (
     ChannelsFirst,
     ChannelShuffle,
     ChannelsLast,
+    ElementwiseFirst,
     InterleavedChannels,
     TensorOperation,
 )
+from .elementwise_runs import match_run, spread_operation
 
 _KERNELS = ("flow.dispatch", "winograd.")
 _MOVED = ("f32", "f16", "bf16")
@@ -56,13 +58,21 @@ class TransposeImages:
 
     Results of kernels that are returned channels first become such a kernel of sizes known only at run time:
     IREE's code takes two to three times as long for these as for known ones, of f16 on CUDA eight times. On
-    CPUs those of f16 and bf16 of known sizes do so, too. So do there results that IREE computes element by
-    element and would store so, where lines of all channels share sets of L1, or may.
+    CPUs those of f16 and bf16 of known sizes do so, too.
 
         %t = linalg.transpose ins(%y : tensor<1x?x?x4xf32>) permutation = [0, 3, 1, 2]
         %r = hal.tensor.export %t
       becomes
         %t = flow.dispatch @winograd_channels_first_anyx4(%y)
+
+    There results that IREE would compute element by element and store so are computed and made channels first
+    by one kernel, or computed by IREE and moved by one, where lines of all channels share sets of L1, or may.
+
+        %y = linalg.generic ins(%x, %scale : tensor<1x?x?x16xf32>, tensor<1x16xf32>) { arith.mulf }
+        %t = linalg.transpose ins(%y : tensor<1x?x?x16xf32>) permutation = [0, 3, 1, 2]
+        %r = hal.tensor.export %t
+      becomes
+        %t = flow.dispatch @winograd_elementwise_anyxanyx16_first(%x, %scale)
 
     Groups of channels that are shuffled, on GPUs, are parts of images whose channels are taken in turns. The
     parts of a concatenation are read where they are, and it isn't written.
@@ -100,9 +110,12 @@ def _transpose(transposition: ir.Operation, backend: Backend, lowering: Lowering
             transposed = _shuffled(image, backend, lowering)
         elif _moves_channels(transposition) and _is_argument_of_transforms(transposition, backend):
             transposed = _computed(_widened(image, backend), backend, lowering)
-        elif _returns_channels_first(transposition) and (_is_of_kernel(image) or _is_of_loops(image)):
-            operation = ChannelsFirst(image, is_computed=not _is_of_kernel(image))
-            transposed = _computed(operation, backend, lowering)
+        elif _returns_channels_first(transposition) and _is_of_kernel(image):
+            transposed = _computed(ChannelsFirst(image), backend, lowering)
+        elif _returns_channels_first(transposition) and _is_of_loops(image):
+            transposed = _computed_first(image, backend, lowering)
+            if transposed is None:
+                transposed = _computed(ChannelsFirst(image, is_computed=True), backend, lowering)
         else:
             return
     if transposed is None:
@@ -120,6 +133,18 @@ def _widened(image: ir.Value, backend: Backend) -> ChannelsLast:
 def _computed(operation: TensorOperation, backend: Backend, lowering: Lowering) -> ir.Value | None:
     """The result of an operation by its kernel; None where there is none."""
     return lowering.compute(operation) if backend.misfit(operation) is None else None
+
+
+def _computed_first(image: ir.Value, backend: Backend, lowering: Lowering) -> ir.Value | None:
+    """An image channels first by the kernel that computes it elementwise; None where there is none."""
+    run = match_run(image.owner.operation)
+    if run is None or only_user(image) is None:
+        return None
+    merged = run.merged()
+    computed = spread_operation(merged, takes_half=False)
+    transposed = None if computed is None else _computed(ElementwiseFirst(computed), backend, lowering)
+    erase_if_unused([merged])
+    return transposed
 
 
 def _shuffles_channels(transposition: ir.Operation) -> bool:

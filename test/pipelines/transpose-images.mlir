@@ -264,13 +264,12 @@ util.func public @returned_half(%m: tensor<1x49x8xf32>, %k: tensor<1x49x4xf32>) 
   util.return %r, %s : !hal.buffer_view, !hal.buffer_view
 }
 
-// Results that IREE computes are moved by a kernel where lines of more channels than a set of L1 has room for are in
-// the same set, as they may be of unknown sizes.
+// Results that IREE would compute are computed and moved by a kernel where lines of more channels than a set of L1 has
+// room for are in the same set, as they may be of unknown sizes.
 // CHECK-LABEL: @returned_computed
-// CHECK: %[[X:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x128x128x16xf32>)
-// CHECK: flow.dispatch @winograd_channels_first_16384x16::@winograd_channels_first_16384x16(%[[X]])
-// CHECK: %[[Y:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x?x?x16xf32>)
-// CHECK: flow.dispatch @winograd_channels_first_anyx16::@winograd_channels_first_anyx16{{.*}}(%[[Y]]
+// CHECK-SAME: %[[X:.*]]: tensor<1x128x128x16xf32>, %[[Y:.*]]: tensor<1x?x?x16xf32>, %{{.*}}: tensor<1x?x?x8xf32>
+// CHECK: flow.dispatch @winograd_elementwise_128x128x16_first::@winograd_elementwise_128x128x16_first{{.*}}(%[[X]]{{.*}} -> tensor<1x16x128x128xf32>
+// CHECK: flow.dispatch @winograd_elementwise_anyxanyx16_first::@winograd_elementwise_anyxanyx16_first{{.*}}(%[[Y]]{{.*}} -> tensor<1x16x?x?xf32>
 // CHECK-COUNT-3: linalg.transpose
 util.func public @returned_computed(%x: tensor<1x128x128x16xf32>, %y: tensor<1x?x?x16xf32>, %z: tensor<1x?x?x8xf32>, %u: tensor<1x120x129x64xf32>, %v: tensor<1x32x32x16xf32>, %h: index, %w: index) -> (!hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view) {
   %ex = tensor.empty() : tensor<1x128x128x16xf32>
@@ -319,4 +318,39 @@ util.func public @returned_computed(%x: tensor<1x128x128x16xf32>, %y: tensor<1x?
   %tv = linalg.transpose ins(%cv : tensor<1x32x32x16xf32>) outs(%fv : tensor<1x16x32x32xf32>) permutation = [0, 3, 1, 2]
   %rv = hal.tensor.export %tv : tensor<1x16x32x32xf32> -> !hal.buffer_view
   util.return %rx, %ry, %rz, %ru, %rv : !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view, !hal.buffer_view
+}
+
+// All operations in a row are one kernel, which reads what there is of each channel. Of an image that something else
+// reads, too, IREE's loops are moved by one.
+// CHECK-LABEL: @returned_scaled
+// CHECK-SAME: %[[X:.*]]: tensor<1x?x?x16xf32>, %[[F:.*]]: tensor<1x16xf32>
+// CHECK-NOT: linalg.generic
+// CHECK: %[[R:.*]] = flow.dispatch @winograd_elementwise_anyxanyx16_first{{.*}}(%[[X]], %[[F]], {{.*}} -> tensor<1x16x?x?xf32>
+// CHECK: hal.tensor.export %[[R]]
+// CHECK: %[[T:.*]] = linalg.generic
+// CHECK: flow.dispatch @winograd_channels_first_anyx16{{.*}}(%[[T]]
+util.func public @returned_scaled(%x: tensor<1x?x?x16xf32>, %f: tensor<1x16xf32>, %h: index, %w: index) -> (!hal.buffer_view, !hal.buffer_view, !hal.buffer_view) {
+  %e = tensor.empty(%h, %w) : tensor<1x?x?x16xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x, %f : tensor<1x?x?x16xf32>, tensor<1x16xf32>) outs(%e : tensor<1x?x?x16xf32>) {
+  ^bb0(%in: f32, %factor: f32, %out: f32):
+    %product = arith.mulf %in, %factor : f32
+    linalg.yield %product : f32
+  } -> tensor<1x?x?x16xf32>
+  %t = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%s : tensor<1x?x?x16xf32>) outs(%e : tensor<1x?x?x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %tanh = math.tanh %in : f32
+    linalg.yield %tanh : f32
+  } -> tensor<1x?x?x16xf32>
+  %first = tensor.empty(%h, %w) : tensor<1x16x?x?xf32>
+  %y = linalg.transpose ins(%t : tensor<1x?x?x16xf32>) outs(%first : tensor<1x16x?x?xf32>) permutation = [0, 3, 1, 2]
+  %r = hal.tensor.export %y : tensor<1x16x?x?xf32>{%h, %w} -> !hal.buffer_view
+  %u = linalg.generic {indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%x : tensor<1x?x?x16xf32>) outs(%e : tensor<1x?x?x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %exp = math.exp %in : f32
+    linalg.yield %exp : f32
+  } -> tensor<1x?x?x16xf32>
+  %z = linalg.transpose ins(%u : tensor<1x?x?x16xf32>) outs(%first : tensor<1x16x?x?xf32>) permutation = [0, 3, 1, 2]
+  %v = hal.tensor.export %z : tensor<1x16x?x?xf32>{%h, %w} -> !hal.buffer_view
+  %l = hal.tensor.export %u : tensor<1x?x?x16xf32>{%h, %w} -> !hal.buffer_view
+  util.return %r, %v, %l : !hal.buffer_view, !hal.buffer_view, !hal.buffer_view
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -12,7 +13,7 @@ from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.epilogue import load_operand
 from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
 from iree.winograd.pipelines.emission.sized_shape import product
-from iree.winograd.pipelines.emission.vectors import for_each_vector, vector_width_for
+from iree.winograd.pipelines.emission.vectors import LaneMask, for_each_vector, vector_width_for
 from iree.winograd.pipelines.emission.work import Sizes, Work
 
 _PIXELS = 1024
@@ -60,12 +61,18 @@ class ElementwiseKernel:
             pixel = [number, *row, first + column]
 
             def compute(channel: Index) -> None:
-                elements = {
-                    operand.argument: load_operand(buffer, operand.indexing_map, [*pixel, channel], width)
-                    for operand, buffer in zip(self.operands, buffers, strict=True)
-                }
-                in_order = [elements[argument] for argument in sorted(elements)]
-                computed = self.function.emit(in_order, self.target.fused_multiply_add, self.target.numbers)
+                computed = self.computed(buffers, [*pixel, channel], width)
                 output.store(computed, output.offset([*pixel, channel]))
 
             for_each_vector(self.channels, width, compute, "channel")
+
+    def computed(
+        self, buffers: Sequence[Buffer], indices: Sequence[Index], width: int, lanes: LaneMask | None = None
+    ) -> ir.Value:
+        """The results from an index `(n, spatial..., k)` on, as many or as `lanes` says, of all operands."""
+        elements = {
+            operand.argument: load_operand(buffer, operand.indexing_map, indices, width, lanes)
+            for operand, buffer in zip(self.operands, buffers, strict=True)
+        }
+        in_order = [elements[argument] for argument in sorted(elements)]
+        return self.function.emit(in_order, self.target.fused_multiply_add, self.target.numbers)

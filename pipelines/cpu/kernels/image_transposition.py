@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from iree.winograd.dialect.bindings import ir
@@ -15,6 +16,7 @@ from iree.winograd.pipelines.cpu.processor.transposition import (
     EXCHANGED_HALVES,
     MAX_INTERLEAVED_CHANNELS,
     Lines,
+    LineSource,
     copy_interleaved,
     copy_transposed,
 )
@@ -89,22 +91,43 @@ class ImageTransposition:
     def emit(self, work: Work, image: Buffer, output: Buffer) -> None:
         """Emits the work of one workgroup at the insertion point."""
         image, output = (each.with_numbers({**each.numbers, **HALF_BITS}) for each in (image, output))
+        first, last = (output, image) if self.makes_first else (image, output)
+        pixels = self._pixels(work.sizes)
+
+        def copy(number: Index, pixel: Index, count: int) -> None:
+            channels = Lines(first, number * (pixels * self.channels) + pixel, pixels.known or pixels)
+            pixel_lines = Lines(last, (number * pixels + pixel) * self.channels, self.channels)
+            if self.makes_first:
+                self._copy_first(pixel_lines, channels, count)
+            else:
+                self._copy_last(channels, pixel_lines, count)
+
+        self._for_each_block(work, copy)
+
+    def emit_computed(
+        self, work: Work, pixel_lines: Callable[[Index, Index], LineSource], output: Buffer
+    ) -> None:
+        """The same where the lines of an image's pixels, from one on, are what `pixel_lines` says."""
+        pixels = self._pixels(work.sizes)
+
+        def copy(number: Index, pixel: Index, count: int) -> None:
+            channels = Lines(output, number * (pixels * self.channels) + pixel, pixels.known or pixels)
+            self._copy_first(pixel_lines(number, pixel), channels, count)
+
+        self._for_each_block(work, copy)
+
+    def _for_each_block(self, work: Work, copy: Callable[[Index, Index, int], None]) -> None:
+        """Has `copy` move all pixels of a workgroup: of an image, from a pixel on, so many."""
         blocks, pixels = self._blocks(work.sizes), self._pixels(work.sizes)
         number, block = work.workgroup[0] // blocks, work.workgroup[0] % blocks
         with loop(self.images, name="image") as i:
-            first_image = (number * self.images + i) * (pixels * self.channels)
-
-            def copy(pixel: Index, count: int) -> None:
-                first, last = (output, image) if self.makes_first else (image, output)
-                channels = Lines(first, first_image + pixel, pixels.known or pixels)
-                self._copy(channels, Lines(last, first_image + pixel * self.channels, self.channels), count)
-
+            copy_of = partial(copy, number * self.images + i)
             # The last block overlaps its neighbour rather than be cut short.
             pixel = block * self._block
             when(
                 pixels.at_least(self._block),
-                lambda: copy(pixel.minimum(pixels - self._block), self._block),
-                lambda: self._copy_few(pixels, copy),
+                lambda: copy_of(pixel.minimum(pixels - self._block), self._block),
+                lambda: self._copy_few(pixels, copy_of),
             )
 
     def _copy_few(self, pixels: Index, copy: Callable[[Index, int], None]) -> None:
@@ -121,18 +144,21 @@ class ImageTransposition:
 
         when(pixels.at_least(width), by_vectors, one_by_one)
 
-    def _copy(self, channels: Lines, pixels: Lines, count: int) -> None:
-        """Copies so many pixels between lines that are channels and lines that are pixels."""
+    def _copy_first(self, pixels: LineSource, channels: Lines, count: int) -> None:
+        """Copies so many lines that are pixels to lines that are channels."""
         block = self._registers
-        if self.makes_first:
-            copy_transposed(pixels, channels, (count, self.channels), block.lines, longest=block.length)
-        elif self.channels <= MAX_INTERLEAVED_CHANNELS and count >= block.length:
+        copy_transposed(pixels, channels, (count, self.channels), block.lines, longest=block.length)
+
+    def _copy_last(self, channels: Lines, pixels: Lines, count: int) -> None:
+        """Copies lines that are channels to so many lines that are pixels."""
+        block = self._registers
+        if self.channels <= MAX_INTERLEAVED_CHANNELS and count >= block.length:
             copy_interleaved(channels, pixels, (self.channels, count), block.length)
         else:
             copy_transposed(channels, pixels, (self.channels, count), block.lines, longest=block.length)
 
     def _pixels(self, sizes: Sizes) -> Index:
-        return product(sizes.spatial("input")) if self.pixels is None else Index(self.pixels)
+        return product(sizes.spatial("output")) if self.pixels is None else Index(self.pixels)
 
     @property
     def _registers(self) -> RegisterBlock:

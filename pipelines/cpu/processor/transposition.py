@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir, vector
 from iree.winograd.pipelines.emission.buffer import Buffer
@@ -31,6 +32,15 @@ class Span:
         return LaneMask.between(self.begin - start, self.end - start, width)
 
 
+class LineSource(Protocol):
+    """Lines of neighbouring elements that lie in memory, or are computed where they are wanted."""
+
+    def load(
+        self, line: Index, element: Index, extents: tuple[int, int], span: Span | None
+    ) -> list[ir.Value]:
+        """A vector of each of `extents`, lines by elements, from `line` and `element` on."""
+
+
 @dataclass(frozen=True)
 class Lines:
     """Lines of neighbouring elements of a buffer, each `stride` elements after the one before."""
@@ -42,7 +52,6 @@ class Lines:
     def load(
         self, line: Index, element: Index, extents: tuple[int, int], span: Span | None
     ) -> list[ir.Value]:
-        """A vector of each of `extents`, lines by elements, from `line` and `element` on."""
         count, width = extents
         mask = None if span is None else span.mask(element, width)
         origin = self.first + line * self.stride + element
@@ -65,7 +74,7 @@ class Lines:
 
 
 def copy_transposed(
-    source: Lines,
+    source: LineSource,
     target: Lines,
     extents: tuple[int, int],
     widest: int,

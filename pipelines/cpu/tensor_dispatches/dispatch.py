@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from iree.winograd.pipelines.cpu.kernels.batch_matmul import BatchMatmulKernel
     from iree.winograd.pipelines.cpu.kernels.column_softmax import ColumnSoftmaxKernel
     from iree.winograd.pipelines.cpu.kernels.elementwise import ElementwiseKernel
+    from iree.winograd.pipelines.cpu.kernels.elementwise_first import ElementwiseFirstKernel
     from iree.winograd.pipelines.cpu.kernels.group_moments import GroupFactorsKernel, GroupMomentsKernel
     from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
     from iree.winograd.pipelines.cpu.kernels.layer_norm import LayerNormKernel
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         AttentionKernel
         | BatchMatmulKernel
         | ColumnSoftmaxKernel
+        | ElementwiseFirstKernel
         | ElementwiseKernel
         | GroupFactorsKernel
         | GroupMomentsKernel

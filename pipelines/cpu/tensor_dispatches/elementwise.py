@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.match.epilogues.channel_scale import is_channel_scale
 from iree.winograd.passes.match.epilogues.epilogue_operand import EpilogueOperand
+from iree.winograd.passes.match.layouts.image_layout import to_channels_first
 from iree.winograd.passes.match.navigation import defining_operation
 from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -15,9 +18,14 @@ from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.emission.convolution_signature import image_tensor, read_tensor
 from iree.winograd.pipelines.emission.element_function import VectorFunction
 from iree.winograd.pipelines.emission.work import Size
-from iree.winograd.pipelines.problems.tensor_operations import SpreadElementwise
+from iree.winograd.pipelines.problems.tensor_operations import (
+    ChannelsFirst,
+    ElementwiseFirst,
+    SpreadElementwise,
+)
 
 from .dispatch import TensorDispatch
+from .transpositions import misfit_of_first
 
 
 def elementwise(operation: SpreadElementwise, target: CpuTarget) -> TensorDispatch:
@@ -48,6 +56,20 @@ def elementwise(operation: SpreadElementwise, target: CpuTarget) -> TensorDispat
     )
 
 
+def elementwise_first(operation: ElementwiseFirst, target: CpuTarget) -> TensorDispatch:
+    from iree.winograd.pipelines.cpu.kernels.elementwise import ElementwiseKernel
+    from iree.winograd.pipelines.cpu.kernels.elementwise_first import ElementwiseFirstKernel
+    from iree.winograd.pipelines.cpu.kernels.image_transposition import ImageTransposition
+
+    type_ = ir.RankedTensorType(operation.computed.elementwise.result.type)
+    dispatch = elementwise(operation.computed, target)
+    assert isinstance(dispatch.kernel, ElementwiseKernel)
+    transposition = ImageTransposition.of(type_, target, makes_first=True)
+    kernel = ElementwiseFirstKernel(dispatch.kernel, transposition)
+    sizes = tuple(type_.shape[dimension] for dimension in to_channels_first(type_.rank))
+    return replace(dispatch, kernel=kernel, sizes=sizes)
+
+
 def misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> Reason | None:
     type_ = ir.RankedTensorType(operation.elementwise.result.type)
     *sizes, channels = type_.shape
@@ -67,9 +89,27 @@ def misfit_of_elementwise(operation: SpreadElementwise, target: CpuTarget) -> Re
     return None
 
 
+def misfit_of_elementwise_first(operation: ElementwiseFirst, target: CpuTarget) -> Reason | None:
+    computed = operation.computed
+    places = range(len(computed.operands))
+    whole = [place for place in places if _is_whole(computed, place)]
+    if not whole:
+        return "no operand has all sizes of the result"
+    if any(_reads_pixels(computed.operands[place]) for place in places if place not in whole):
+        return "pixels that are numbered are of no row or column"
+    return misfit_of_first(ChannelsFirst(computed.elementwise.result, is_computed=True), target)
+
+
 def _read_value(operand: EpilogueOperand) -> ir.Value:
     """What is read from memory: an operand before it was widened, which loads do."""
     return widened_source(operand.value) or operand.value
+
+
+def _reads_pixels(operand: EpilogueOperand) -> bool:
+    """Whether what it reads depends on where a pixel is."""
+    pixels = range(1, operand.indexing_map.n_dims - 1)
+    read = (each.position for each in operand.indexing_map.results if isinstance(each, ir.AffineDimExpr))
+    return any(position in pixels for position in read)
 
 
 def _stores_half(operation: SpreadElementwise, target: CpuTarget) -> bool:

@@ -17,6 +17,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     ChannelsLast,
     ColumnSoftmax,
     CombinedMoments,
+    ElementwiseFirst,
     GatedProduct,
     GroupNormalization,
     InsertedPart,
@@ -37,7 +38,12 @@ from iree.winograd.pipelines.problems.tensor_operations import (
 )
 
 from .dispatch import TensorDispatch
-from .elementwise import elementwise, misfit_of_elementwise
+from .elementwise import (
+    elementwise,
+    elementwise_first,
+    misfit_of_elementwise,
+    misfit_of_elementwise_first,
+)
 from .moments import misfit_of_moments, moment_factors, partial_moments
 from .pixels import misfit_of_row_sums, pixel_selection, row_sums
 from .products import batched_attention, batched_product, misfit_of_attention, misfit_of_product
@@ -78,6 +84,7 @@ _KINDS: Mapping[type, _Kind] = MappingProxyType(
         RowSums: _Kind(row_sums, misfit_of_row_sums),
         WindowSums: _Kind(window_sums, misfit_of_windows),
         SpreadElementwise: _Kind(elementwise, misfit_of_elementwise),
+        ElementwiseFirst: _Kind(elementwise_first, misfit_of_elementwise_first),
         RowSoftmax: _Kind(row_softmax, lambda each, target: misfit_of_rows(each.length)),
         ColumnSoftmax: _Kind(column_softmax),
         RowNormalization: _Kind(row_normalization, misfit_of_normalization),

@@ -48,9 +48,9 @@ def _transposed(
         return TensorDispatch(kernel, (image,), sizes)
     first = 1 if makes_first else 2
     extents = {
-        Size("input", dimension): size_of(image, first + dimension) for dimension in range(type_.rank - 2)
+        Size("output", dimension): size_of(image, first + dimension) for dimension in range(type_.rank - 2)
     }
-    dynamic = image_tensor(type_, "input", channels_first=not makes_first).dynamic
+    dynamic = image_tensor(type_, "output", channels_first=not makes_first).dynamic
     return TensorDispatch(kernel, (image,), sizes, extents=extents, dynamic=(dynamic, dynamic))
 
 
