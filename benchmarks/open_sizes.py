@@ -3,8 +3,8 @@
     python -m benchmarks.open_sizes --output benchmarks/results/open-sizes.json
 
 A network's program is compiled once, for the size that its images mostly have. All are timed side by side at
-that size, half of it and twice in each dimension: the program, at the first size one that is for that alone,
-torch, Inductor's code for any size, ONNX Runtime and OpenVINO. Arguments are bound beforehand, as tools do it
+that size, half of it and twice in each dimension: the program, one that is for that size alone, torch,
+Inductor's code for any size, ONNX Runtime and OpenVINO. Arguments are bound beforehand, as tools do it
 that can. On one thread the processor's time is measured, which a busy machine hardly changes, on several the
 time that passes. Programs are kept in a folder, if one is given: several processes can compile them side by
 side before one of them times them.
@@ -66,15 +66,22 @@ def main() -> None:
     for name in options.network:
         subject = _Subject(name, OPEN_NETWORKS[name], options.threads, options.programs)
         if options.compile_only:
-            subject.open_program()
-            subject.static_program()
-            if INDUCTOR in options.tools:
-                subject.inductor(subject.example)
+            _compile_all(subject, options.tools)
         elif name not in results.rows:
             with on_one_processor() if options.threads == 1 else nullcontext():
                 results.add(name, _measured(subject, options.tools, options.rounds, options.burst))
             for size, milliseconds in results.rows[name].items():
                 print(name, size, {tool: f"{each:.2f}" for tool, each in milliseconds.items()}, flush=True)
+
+
+def _compile_all(subject: _Subject, tools: Sequence[str]) -> None:
+    """Everything that `_measured` compiles, and keeps in the subject's folder."""
+    subject.open_program()
+    for times in _TIMES:
+        subject.static_program(times)
+    if INDUCTOR in tools:
+        for times in _TIMES:
+            subject.inductor(subject.image(times))
 
 
 @dataclass(frozen=True)
@@ -91,31 +98,34 @@ class _Subject:
         return self.network.network.calibrated()
 
     @cached_property
-    def example(self) -> torch.Tensor:
-        """An image of the size that they mostly have."""
-        return torch.randn(1, *self.network.network.input_shape)
-
-    @cached_property
     def inductor(self) -> Callable[..., Any]:
         """The network as Inductor compiles it for any size, in its first call."""
         return torch.compile(self.model, dynamic=True)
 
+    def image(self, times: float = 1) -> torch.Tensor:
+        """One of so many times the size that images mostly have."""
+        return torch.randn(1, self.network.channels, *self.network.usual(times))
+
+    def size(self, times: float) -> str:
+        """That of such an image."""
+        return "x".join(map(str, self.network.usual(times)))
+
     def open_program(self) -> bytes:
         """That for all sizes."""
-        return self._program("open", {"dynamic_shapes": (self.network.dimensions,)})
+        return self._program("open", self.image(), {"dynamic_shapes": (self.network.dimensions,)})
 
-    def static_program(self) -> bytes:
-        """That for the usual size alone."""
-        return self._program("static", {})
+    def static_program(self, times: float) -> bytes:
+        """That for so many times the usual size alone."""
+        return self._program(f"static-{self.size(times)}", self.image(times), {})
 
-    def _program(self, kind: str, options: dict[str, Any]) -> bytes:
+    def _program(self, kind: str, example: torch.Tensor, options: dict[str, Any]) -> bytes:
         path = None
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / f"{self.name.replace(' ', '-')}-{self.threads}-{kind}.vmfb"
             if path.exists():
                 return path.read_bytes()
-        exported = torch.export.export(self.model, (self.example,), **options)
+        exported = torch.export.export(self.model, (example,), **options)
         program = iree.winograd.compile(iree.winograd.import_torch(exported), threads=self.threads)
         if path is not None:
             path.write_bytes(program)
@@ -126,7 +136,7 @@ class _Subject:
         file = io.BytesIO()
         axes = {"image": {dimension: f"size_{dimension}" for dimension in self.network.dimensions}}
         names = {"input_names": ["image"], "dynamic_axes": axes}
-        torch.onnx.export(self.model, (self.example,), file, dynamo=False, **names)
+        torch.onnx.export(self.model, (self.image(),), file, dynamo=False, **names)
         return file.getvalue()
 
 
@@ -137,17 +147,16 @@ def _measured(
     onnx = subject.onnx_file() if {"onnxruntime", "openvino"}.intersection(tools) else b""
     measured = {}
     for times in _TIMES:
-        size = subject.network.usual(times)
-        image = torch.randn(1, subject.network.channels, *size)
-        runs = {"open": _bound(subject, subject.open_program(), image)}
-        if times == 1:
-            runs["static"] = _bound(subject, subject.static_program(), image)
+        image = subject.image(times)
+        runs = {
+            "open": _bound(subject, subject.open_program(), image),
+            "static": _bound(subject, subject.static_program(times), image),
+        }
         runs |= {tool: _run(tool, subject, onnx, image) for tool in tools}
         contenders = [Contender(tool, run) for tool, run in runs.items()]
         clock = time.process_time if subject.threads == 1 else time.perf_counter
         timings = time_interleaved(contenders, rounds=rounds, burst_seconds=burst, clock=clock)
-        key = "x".join(map(str, size))
-        measured[key] = {tool: 1e3 * timing.median for tool, timing in timings.items()}
+        measured[subject.size(times)] = {tool: 1e3 * timing.median for tool, timing in timings.items()}
     return measured
 
 
