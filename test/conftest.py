@@ -24,6 +24,7 @@ from iree.winograd.pipelines.machines.user_folders import (
     DATA_FOLDER_VARIABLE,
     cache_folder,
 )
+from own_threads import own_threads
 from wide import leave_out_wide, other_parts_of_sweeps
 
 from benchmarks.amd.radv import MESA
@@ -143,7 +144,7 @@ def working_threads_first() -> Iterator[None]:
     def open_patiently(device_uri: str, **options: Any) -> Any:
         if device_uri.startswith(_ON_THE_HOST):
             return opened(device_uri, **options)
-        before = _threads()
+        before = own_threads()
         # IREE's own cache would keep it, and threads that wait or poll, for all tests that follow.
         device = opened(device_uri, **{**options, "cache": False})
         if not device_uri.startswith("vulkan"):
@@ -154,10 +155,10 @@ def working_threads_first() -> Iterator[None]:
         events: list[int] = []
         while not events and time.monotonic() < end:
             time.sleep(0.001)
-            started = _threads() - before
-            events = [thread for thread, name in started if name.startswith("iree-pro")]
+            started = {thread: name for thread, name in own_threads().items() if thread not in before}
+            events = [thread for thread, name in started.items() if name.startswith("iree-pro")]
         if events:
-            for thread, _ in started:
+            for thread in started:
                 if thread > min(events):
                     os.setpriority(os.PRIO_PROCESS, thread, _LOW_PRIORITY)
         return device
@@ -206,14 +207,6 @@ class _Untyped:
 
     def __class_getitem__(cls, parameters: object) -> type[_Untyped]:
         return cls
-
-
-def _threads() -> set[tuple[int, str]]:
-    """The threads of this process, by what the system calls them; none where that can't be read."""
-    folder = Path("/proc/self/task")
-    if not folder.is_dir():
-        return set()
-    return {(int(task.name), (task / "comm").read_text().strip()) for task in folder.iterdir()}
 
 
 @pytest.fixture(autouse=True)

@@ -1,33 +1,21 @@
 """No test shares the cores with what another one left open."""
 
-import threading
 import time
-from pathlib import Path
 
 from iree import runtime
-
-TASKS = Path("/proc/self/task")
-
+from own_threads import own_threads
 
 _OF_CUDA = "cuda"
 """What names of threads begin with that CUDA's driver keeps until the process ends: they sleep."""
 _ENDING_SECONDS = 5.0
 
 
-def threads() -> dict[str, str]:
-    """The names of those of this process, the driver's and IREE's among them; where the system doesn't tell,
-    Python's."""
-    if not TASKS.is_dir():
-        return {str(thread.ident): thread.name for thread in threading.enumerate()}
-    return {task.name: (task / "comm").read_text().strip() for task in TASKS.iterdir()}
-
-
 def test_a_gpu_that_iree_would_keep_open_is_closed_with_its_last_user(gpu_device: str) -> None:
     """Threads that wait for it poll where the driver is lavapipe, through all tests that follow."""
-    before = threads()
+    before = own_threads()
     device = runtime.get_device(gpu_device)
     assert device.allocator is not None
-    assert threads().keys() > before.keys()
+    assert own_threads().keys() - before.keys()
     del device
     # Those that CUDA's driver doesn't keep end a moment later.
     end = time.monotonic() + (0 if gpu_device == "vulkan" else _ENDING_SECONDS)
@@ -36,7 +24,7 @@ def test_a_gpu_that_iree_would_keep_open_is_closed_with_its_last_user(gpu_device
     assert not left
 
 
-def _since(before: dict[str, str]) -> set[str]:
+def _since(before: dict[int, str]) -> set[str]:
     """The names of threads that there weren't, but for those of CUDA's driver."""
-    names = {name for thread, name in threads().items() if thread not in before}
+    names = {name for thread, name in own_threads().items() if thread not in before}
     return {name for name in names if not name.startswith(_OF_CUDA)}

@@ -41,9 +41,15 @@ class UnixConnection(HTTPConnection):
         self.sock.connect(str(self._path))
 
 
+def listens(path: Path) -> bool:
+    """Whether somebody does, a moment after the path is there."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
 def wait_for(path: Path, server: subprocess.Popen[bytes]) -> None:
     end = time.monotonic() + 60
-    while not path.exists():
+    while not listens(path):
         assert server.poll() is None
         assert time.monotonic() < end
         time.sleep(0.05)

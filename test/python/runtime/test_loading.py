@@ -1,7 +1,6 @@
 """Programs from files and bytes, on devices, and their functions."""
 
 import copy
-import os
 import pickle
 import platform
 import subprocess
@@ -19,6 +18,7 @@ from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.program_targets import program_targets
 from iree.winograd.loading.runtime import LoadedProgram, load
 from loaded_programs import PROGRAM, compile_program, random_array
+from own_threads import own_threads
 from wide import wide_combinations
 
 
@@ -251,14 +251,11 @@ def test_programs_can_be_copied(program: LoadedProgram) -> None:
 
 def test_a_gpu_is_closed_with_the_last_program_on_it() -> None:
     """So that its threads end: while a device is open, they wait for it."""
-
-    def threads() -> int:
-        return len(os.listdir("/proc/self/task"))
-
     vmfb = iree.compiler.compile_str(PROGRAM, extra_args=["--iree-hal-target-device=vulkan"])
+    before = own_threads().keys()
     program = load(vmfb, "vulkan")
-    open_threads = threads()
+    opened = own_threads().keys() - before
     close_gpus()
-    assert threads() == open_threads
+    assert opened and opened <= own_threads().keys()
     del program
-    assert threads() < open_threads
+    assert not opened & own_threads().keys()

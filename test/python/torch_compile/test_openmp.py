@@ -3,12 +3,12 @@
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
 from iree.winograd.pipelines.machines.host import available_processors
 from iree.winograd.torch_compile.openmp import release_processors
+from own_threads import own_threads
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="threads of a process are files of Linux")
 _WAITING = 2
@@ -31,7 +31,7 @@ def _compute() -> None:
 def _has_threads(count: int) -> bool:
     """Whether this process has so many threads; those that have ended may be listed for a moment."""
     end = time.monotonic() + 5
-    while len(list(Path("/proc/self/task").iterdir())) != count:
+    while len(own_threads()) != count:
         if time.monotonic() > end:
             return False
         time.sleep(1e-3)
@@ -40,7 +40,7 @@ def _has_threads(count: int) -> bool:
 
 @pytest.mark.usefixtures("waiting_threads")
 def test_threads_end_that_would_share_processors_with_workers() -> None:
-    count = len(list(Path("/proc/self/task").iterdir()))
+    count = len(own_threads())
     # A program of one thread has no workers.
     release_processors(max(2, available_processors()))
     assert _has_threads(count - _WAITING)
@@ -50,6 +50,6 @@ def test_threads_end_that_would_share_processors_with_workers() -> None:
 
 @pytest.mark.usefixtures("waiting_threads")
 def test_threads_stay_where_a_program_is_for_its_caller_alone() -> None:
-    count = len(list(Path("/proc/self/task").iterdir()))
+    count = len(own_threads())
     release_processors(1)
     assert _has_threads(count)
