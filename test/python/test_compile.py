@@ -15,6 +15,7 @@ from typing import Any
 import iree.winograd as winograd
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 from agreement import expect_within
 from iree import runtime
@@ -25,6 +26,7 @@ from iree.winograd.passes.infrastructure import registry
 from iree.winograd.passes.infrastructure.registry import Pass, PassError
 from iree.winograd.passes.match.navigation import walk
 from iree.winograd.pipelines import compile_pipeline
+from onnx_models import convolution_model
 from small_programs import ADD, CONVOLUTION
 
 MATMUL = """\
@@ -170,13 +172,24 @@ compiled = winograd.compile(sys.argv[1])
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+winograd.import_onnx(sys.argv[2]).save(sys.argv[3])
 os._exit(int(bytes(winograd.compile(sys.argv[1])) != bytes(compiled)))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
-def test_a_fork_of_a_process_that_has_compiled_compiles_the_same() -> None:
-    subprocess.run([sys.executable, "-c", FORKING, CONVOLUTION], timeout=120, check=True)
+def test_a_fork_of_a_process_that_has_compiled_imports_and_compiles_the_same(tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    onnx.save(convolution_model(), model)
+    paths = [model, tmp_path / "model.mlirbc"]
+    subprocess.run([sys.executable, "-c", FORKING, CONVOLUTION, *paths], timeout=120, check=True)
+
+
+def test_a_program_without_functions(tmp_path: Path) -> None:
+    output = tmp_path / "program.vmfb"
+    with pytest.raises(winograd.CompilationError, match="nothing can be written: failed to generate"):
+        winograd.compile(b"module {}\n", output=output)
+    assert not output.exists()
 
 
 def test_a_target_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import threading
 from itertools import pairwise
 from pathlib import Path
@@ -33,6 +34,7 @@ from iree.winograd.running.profile import (
 )
 from iree.winograd.running.timing import time_calls, time_clients
 from onnx_models import CHANNELS, FILTERS, convolution_model
+from warm_python import iree_winograd
 
 pytestmark = pytest.mark.xdist_group("run_command")
 
@@ -116,6 +118,14 @@ def test_programs_of_torch_are_compared_with(tmp_path: Path, capsys: pytest.Capt
     assert compared["peer"] == f"torch {torch.__version__}"
     # Sums of eight products and a bias on both sides.
     assert compared["largest_error"] < 2 * 9 * 8 * UNIT_ROUNDOFF["float32"]
+
+
+def test_a_file_that_torch_cannot_read_is_named_without_a_trace(folder: Path) -> None:
+    (folder / "text.pt2").write_text("text")
+    command = iree_winograd("run", "net.vmfb", *DEVICE, "--compare=text.pt2")
+    outcome = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert outcome.returncode == 1
+    assert outcome.stderr.startswith("iree-winograd: error: cannot compare with 'text.pt2': ")
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 from iree.compiler import api
+from iree.winograd.compiler_threads import use_own_threads
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.attempts import Attempts
 from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at, find_position
@@ -75,12 +76,6 @@ def session_flags(options: WinogradOptions) -> tuple[str, ...]:
     return _AT_LOAD_FLAGS if options.fold_filters == "load" else ()
 
 
-@cache
-def _first_process() -> int:
-    """Whose threads the compiler uses from now on: a fork, which has none of them, would wait for ever."""
-    return os.getpid()
-
-
 class Compilation:
     """A session of IREE's compiler in which programs are compiled, their convolutions rewritten.
 
@@ -114,8 +109,7 @@ class Compilation:
     ) -> None:
         self.session = session
         self.context.emit_error_diagnostics = True
-        if os.getpid() != _first_process():
-            self.context.enable_multithreading(False)
+        use_own_threads(self.context)
         self._options = options
         self._stages = stages
         self._report = report

@@ -216,7 +216,7 @@ def _compile_file(
             compilation.capture_remarks(_print)
         try:
             with compilation.reporting(report, _name(source)):
-                _write(_compile_source(compilation, source, flags, diagnostics), output)
+                _write(_compile_source(compilation, source, flags, diagnostics), output, diagnostics)
         except ReportFileError as error:
             raise CompilationError(str(error)) from None
 
@@ -243,11 +243,17 @@ def _compile_source(
     return invocation
 
 
-def _write(invocation: api.Invocation, output: str | os.PathLike[str]) -> None:
+def _write(
+    invocation: api.Invocation, output: str | os.PathLike[str], diagnostics: Sequence[Diagnostic]
+) -> None:
     # LLVM ends the process when it can't write, and its own buffer in memory grows to twice the size.
     with unnamed_file() as memory:
         with api.Output.open_file(memory) as file:
-            invocation.output_vm_bytecode(file)
+            try:
+                invocation.output_vm_bytecode(file)
+            except ValueError as error:
+                # Of a program without functions, for one.
+                raise CompilationError(f"nothing can be written: {error}", diagnostics) from None
             file.keep()
         try:
             with atomic_file(os.fspath(output)) as path:

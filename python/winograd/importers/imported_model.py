@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from iree.winograd.atomic_file import atomic_file
+from iree.winograd.compiler_threads import use_own_threads
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.dialect.resource_data import resource_attribute
 from iree.winograd.errors import ModelImportError
@@ -78,7 +79,9 @@ class ImportedModel:
 
         The file appears when it is complete. Raises OSError when it can't be written.
         """
-        module = self.build(ir.Context()).operation
+        context = ir.Context()
+        use_own_threads(context)
+        module = self.build(context).operation
         with atomic_file(fspath(path)) as temporary, open(temporary, "wb") as file:
             if fspath(path).endswith(TEXT_SUFFIX):
                 module.print(file=file, binary=True, enable_debug_info=True)

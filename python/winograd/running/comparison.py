@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -85,6 +86,8 @@ def _torch(path: str, arguments: Sequence[Array], threads: int) -> _Call:
     import torch
 
     torch.set_num_threads(threads)
+    # Of a file that it can't read it logs a trace before it raises what is said here.
+    logging.getLogger(torch.export.__name__).setLevel(logging.ERROR)
     model = torch.export.load(path).module()
     tensors = [torch.from_numpy(argument) for argument in arguments]
 
