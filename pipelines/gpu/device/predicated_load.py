@@ -7,6 +7,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import splat, vector_type
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.device.predicated_instruction import (
+    ConditionBit,
     done_where,
     register_list,
     width_suffix,
@@ -17,18 +18,17 @@ _CONSTRAINTS = {16: "=h", 32: "=r"}
 """Of LLVM, by the bits of a register."""
 
 
-def load_where(buffer: GlobalBuffer, offset: Index, exists: Condition) -> ir.Value:
+def load_where(buffer: GlobalBuffer, offset: Index, exists: Condition | ConditionBit) -> ir.Value:
     """What is loaded at once from `offset` on of an array by quads, or parts of them, or zeros.
 
-    The kernel doesn't write the array.
+    Of an array of scalars that is one, as a vector. The kernel doesn't write the array.
 
     The offset may be any where it doesn't exist: no place has to be computed that lies in the array, and no
-    register selected. Raises ValueError for an array that isn't by quads.
+    register selected.
     """
-    if not buffer.by_quads:
-        raise ValueError("quads of an array of scalars are gathered")
-    if exists.known is False:
-        return splat(0.0, buffer.together, buffer.computed)
+    together = buffer.together if buffer.by_quads else 1
+    if isinstance(exists, Condition) and exists.known is False:
+        return splat(0.0, together, buffer.computed)
     loaded_bytes = buffer.memref_element_bytes
     words = max(1, loaded_bytes // _WORD_BYTES)
     word = ir.IntegerType.get_signless(8 * loaded_bytes // words)
@@ -50,4 +50,4 @@ def load_where(buffer: GlobalBuffer, offset: Index, exists: Condition) -> ir.Val
         loaded = llvm.inline_asm(struct, operands, instruction, ",".join(constraints))
         of_words = [llvm.extractvalue(word, loaded, [number]) for number in range(words)]
     stored = vector.from_elements(vector_type(words, word), of_words)
-    return buffer.number.widened(vector.bitcast(vector_type(buffer.together, buffer.element), stored))
+    return buffer.number.widened(vector.bitcast(vector_type(together, buffer.element), stored))

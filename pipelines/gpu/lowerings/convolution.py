@@ -310,7 +310,8 @@ class FusedLowering(ConvolutionLowering):
         filters = self._filters(packing, lambda layout: FilterTransformKernel(packing, layout))
         operands = [self._image(by_quads=False), filters]
         threads = WorkgroupThreads(packing.schedule.threads, packing.schedule.resident_threads)
-        return self._finished(FusedKernel(packing), "fused", threads, operands, packing.output_by_quads)
+        kernel = FusedKernel(packing, self.launcher.target.takes_ptx)
+        return self._finished(kernel, "fused", threads, operands, packing.output_by_quads)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,13 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, ceildiv
 from iree.winograd.pipelines.emission.recipe import Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
-from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_positions, locate_tile
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    Tile,
+    clamped_element,
+    input_positions,
+    locate_tile,
+)
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Sizes, Work
 from iree.winograd.pipelines.gpu.device.memory import (
@@ -35,6 +41,8 @@ from iree.winograd.pipelines.gpu.device.memory import (
     thread_id,
     zero_scalar,
 )
+from iree.winograd.pipelines.gpu.device.predicated_instruction import PREDICATE_BITS, condition_bits
+from iree.winograd.pipelines.gpu.device.predicated_load import load_where
 from iree.winograd.pipelines.gpu.kernels.matrix_products.gemm import multiply_add_block, place_thread
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 
@@ -56,6 +64,8 @@ class FusedKernel:
     """output[n, o..., k] = epilogue(A^T [sum over r of transformed filters[r, k] . (B^T d[r])] A)."""
 
     packing: FusedPacking
+    takes_ptx: bool = False
+    """Whether the code may have instructions of NVIDIA's GPUs: loads where a condition holds."""
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Blocks of tiles, blocks of output channels, groups."""
@@ -75,7 +85,7 @@ class FusedKernel:
         epilogue: VectorEpilogue,
     ) -> None:
         """`image` is N x H... x C, bound by scalars, `filters` is packed, `output` is N x OH... x K."""
-        _Workgroup(self.packing, work, image, filters).emit(output, epilogue)
+        _Workgroup(self.packing, work, image, filters, self.takes_ptx).emit(output, epilogue)
 
 
 class _Workgroup:
@@ -87,8 +97,10 @@ class _Workgroup:
         work: Work,
         image: GlobalBuffer,
         filters: GlobalBuffer,
+        takes_ptx: bool,
     ) -> None:
         schedule = packing.schedule
+        self._is_open_for_cuda = takes_ptx and bool(packing.shape.unknown_sizes)
         self._packing, self._schedule = packing, schedule
         self._shape = SizedShape.of(packing.shape, work.sizes)
         self._first_tile = work.workgroup[0] * schedule.block_tiles
@@ -196,6 +208,8 @@ class _Workgroup:
             is_channel = channel.less_than(packing.group_channels)
             channel = channel.minimum(packing.group_channels - 1)
         positions = input_positions(self._shape, own.tile, view)
+        if self._is_open_for_cuda and self._schedule.products <= PREDICATE_BITS:
+            return self._load_where(positions, own.tile.image, channel, is_channel)
         zero = zero_scalar(image.computed)
         elements = []
         for element in product(*map(range, self._shape.decomposition.alpha)):
@@ -204,6 +218,30 @@ class _Workgroup:
             value, exists = image.load_scalar(offset), inside & is_channel
             elements.append(value if exists.known else arith.select(exists.value, value, zero))
         return elements
+
+    def _load_where(
+        self, positions: Sequence[Positions], number: Index, channel: Index, is_channel: Condition
+    ) -> list[ir.Value]:
+        """The elements of a tile of an image of unknown size, whose rows lie as far apart as they come.
+
+        Compilers compute what is the same in all turns of a loop before it: an address and a condition for
+        each element were more than there are registers for.
+        """
+        image = self._image
+        first = [
+            number,
+            *(each.first for each in positions),
+            self._group * self._packing.group_channels + channel,
+        ]
+        origin = image.offset(first)
+        exists = condition_bits(
+            [[is_channel], *([each.clamped(Index(i))[1] for i in range(each.count)] for each in positions)]
+        )
+        elements = product(*(range(0, each.count * each.spacing, each.spacing) for each in positions))
+        return [
+            lane(load_where(image, origin + image.distance([0, *element, 0]), bit), 0)
+            for element, bit in zip(elements, exists, strict=True)
+        ]
 
     def _stage(self, loaded: Sequence[ir.Value], buffer: Index) -> None:
         """Transforms the tiles, and leaves them and the filters in shared memory."""
@@ -313,7 +351,9 @@ class _Workgroup:
         number = self._first_tile + tile_in_block
         first = self._column_block * schedule.block_columns + column * QUAD
         if self._tiles.known is None or self._tiles.known % schedule.block_tiles:
-            exists = exists & number.less_than(self._tiles)
+            # Of unknown sizes their number is kept through the main loop, by 32 bits.
+            is_open = self._tiles.known is None
+            exists = exists & (number.within if is_open else number.less_than)(self._tiles)
         if packing.group_outputs % schedule.block_columns:
             exists = exists & first.less_than(packing.group_outputs)
         when(exists, lambda: self._transform_output(item, number, first, output, epilogue))
@@ -329,4 +369,6 @@ class _Workgroup:
             place = flattened(element, shape.decomposition.alpha) * self._round_size + item
             return self._filter_block.load([place])
 
-        transform_output(packing, shape, tile, channel, first, load, output, epilogue)
+        transform_output(
+            packing, shape, tile, channel, first, load, output, epilogue, are_kept=self._is_open_for_cuda
+        )

@@ -24,6 +24,7 @@ from iree.winograd.pipelines.emission.tiles import (
 )
 from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.instruction_order import kept_here
 from iree.winograd.pipelines.gpu.device.memory import (
     PAIR,
     QUAD,
@@ -308,17 +309,23 @@ def transform_output(
     load: Load,
     output: GlobalBuffer,
     epilogue: Epilogue,
+    *,
+    are_kept: bool = False,
 ) -> None:
     """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels.
 
     The quad begins at `channel`, which is number `first` of its group. `load` gives quads of M, `output` is
-    N x OH... x K.
+    N x OH... x K. A kernel for CUDA may have all outputs of the tile computed, and kept, before the first of
+    them is stored: where each may not exist LLVM otherwise keeps all that they are computed of.
     """
     decomposition = packing.shape.decomposition
     positions = output_positions(sized, tile)
     outputs: list[tuple[Position, ir.Value]] = []
     recipes = [each.output for each in decomposition.transforms]
     emit_unrolled(recipes, load, lambda element, value: outputs.append((element, value)), True)
+    if are_kept:
+        elements, values = zip(*outputs, strict=True)
+        outputs = list(zip(elements, kept_here(values), strict=True))
     width = ir.VectorType(outputs[0][1].type).shape[0]
     together = max(OPERAND_REGISTERS // (width * max(epilogue.image_operands, 1)), 1)
     for begin in range(0, len(outputs), together):
