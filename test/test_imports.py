@@ -55,7 +55,7 @@ FOLDERS = {
         ("",),
     ),
     "": (
-        ("atomic_file", "diagnostic"),
+        ("atomic_file", "compiler_threads", "diagnostic"),
         ("errors",),
         ("targets", "cuda"),
         ("loading", "report"),
