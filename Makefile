@@ -15,8 +15,9 @@ installed := $(venv)/.iree-winograd-installed
 documented := $(venv)/.iree-winograd-documented
 typed := build/typecheck/iree/winograd
 # One worker per thread of the processor, of which `auto` takes every other one; tests that share what takes long to
-# make are a group, which one worker runs.
-pytest := $(python) -m pytest -q --numprocesses=logical --maxprocesses=8 --dist=loadgroup
+# make are a group, which one worker runs. Threads of torch and numpy that wait for work would spin, on processors that
+# another worker has use for.
+pytest := OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1 $(python) -m pytest -q --numprocesses=logical --maxprocesses=8 --dist=loadgroup
 
 # mypy has one thread: the other core runs lit meanwhile.
 MAKEFLAGS += --jobs=2
