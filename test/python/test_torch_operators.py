@@ -317,6 +317,17 @@ def test_transposed_convolution_with_a_stride_of_one_number() -> None:
     expect(computed, random(1, 2, 9, 9), terms=18)
 
 
+@pytest.mark.parametrize("type_", [torch.bfloat16, *wide([torch.float16])], ids=str)
+def test_cumulative_sums_of_half_precision_are_rounded_once(type_: torch.dtype) -> None:
+    """On the way a sum of ones would stay at 256 in bf16, at 2048 in f16."""
+    ones = torch.ones(2, 2500, dtype=type_)
+    model = Model(lambda ones: [ones.cumsum(1), ones.float().cumsum(1, dtype=type_)])
+    program = winograd.load(winograd.compile(winograd.import_torch(model, ones)))
+    expected = torch.arange(1.0, 2501).to(type_).expand(2, -1)
+    for sums in program(ones):
+        assert torch.equal(sums, expected)
+
+
 def test_numbers_are_rounded_to_the_nearest() -> None:
     """IREE rounds those of f64 towards zero: 3 * (2 / 3) was below 2, and so were positions in images."""
 

@@ -70,6 +70,14 @@ def of_number(
     return NotImplemented if decomposition is None else decomposition(tensor, dim, *more)
 
 
+def cumsum(tensor: Any, dim: int, *, dtype: torch.dtype | None = None) -> Any:
+    """`aten.cumsum` of half precision in f32, as torch adds: torch-mlir would round each sum on the way."""
+    summed = tensor.dtype if dtype is None else dtype
+    if summed not in (torch.float16, torch.bfloat16):
+        return NotImplemented
+    return torch.ops.aten.cumsum.default(tensor.to(summed).float(), dim).to(summed)
+
+
 def logcumsumexp(tensor: Any, dim: int) -> Any:
     """`aten.logcumsumexp` as sums of all that isn't behind an element, each relative to its own largest."""
     if not tensor.dim():

@@ -44,6 +44,7 @@ def decompositions() -> Decompositions:
         _aten.constant_pad_nd.default: padding.constant_pad,
         _aten.convolution.default: convolution,
         _aten.convolution_backward.default: convolution_backward,
+        _aten.cumsum.default: reductions.cumsum,
         _aten.diagonal_scatter.default: views.diagonal_scatter,
         _aten.embedding_bag.padding_idx: embedding.embedding_bag,
         _aten.im2col.default: patches.unfold,
