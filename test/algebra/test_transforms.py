@@ -12,9 +12,15 @@ from iree.winograd.dialect.algebra import transforms as module
 from iree.winograd.dialect.algebra.points import measured_points, points_for
 from iree.winograd.dialect.algebra.recipe_search import shipped_sizes
 from iree.winograd.dialect.algebra.transforms import apply, derive, from_data, to_data, transforms
+from wide import wide_combinations
+
+SOME_SIZES = shipped_sizes()[::4]
 
 
-@pytest.mark.parametrize(("m", "r"), shipped_sizes())
+@pytest.mark.parametrize(
+    ("m", "r"),
+    [*SOME_SIZES, *wide_combinations(size for size in shipped_sizes() if size not in SOME_SIZES)],
+)
 def test_shipped_data_is_exact_and_current(m: int, r: int) -> None:
     found = transforms(m, r)
     assert found.algorithm == derive(m, r, restarts=1).algorithm

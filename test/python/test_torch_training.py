@@ -390,8 +390,9 @@ def test_what_a_gpu_takes_no_longer_for_is_taken(ours: CallTimes, torchs: CallTi
     assert (reason_of(ours, torchs) is not None) == is_left
 
 
+@pytest.mark.parametrize("network", [Beginning, *wide([Network])])
 def test_parts_are_timed_on_tensors_like_those_of_a_step(
-    images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+    network: type[torch.nn.Module], images: torch.Tensor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whose sizes, types and strides they have."""
     timed = []
@@ -405,7 +406,7 @@ def test_parts_are_timed_on_tensors_like_those_of_a_step(
         timed.append(all(ours.shape == theirs.shape and ours.dtype == theirs.dtype for ours, theirs in pairs))
 
     monkeypatch.setattr(training_compiler, "_reason_to_leave", keep)
-    model = Network()
+    model = network()
     compiled(model)(images).square().sum().backward()
     assert timed and all(timed)
 

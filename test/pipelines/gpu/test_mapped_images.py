@@ -22,6 +22,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from scheduled_program import HOPPER
+from wide import wide_combinations
 
 HALVES = "f32, operands of f16, result of f16"
 MAPPING = WarpgroupSchedule(
@@ -43,17 +44,22 @@ def pointwise(channels: int, outputs: int, types: str = HALVES) -> ConvolutionSh
     ("schedule", "channels", "outputs"),
     [
         (MAPPING, 136, 192),
-        (replace(MAPPING, result_bytes=2), 64, 288),
-        (BY_PIECES, 64, 256),
-        (ALTERNATING, 136, 288),
         (replace(ALTERNATING, block_rows=64, box_rows=64, stages=2), 136, 192),
+        # Those that store eight neighbours walk over blocks in the same ways: `test_store_width.py`.
+        *wide_combinations(
+            [
+                (replace(MAPPING, result_bytes=2), 64, 288),
+                (BY_PIECES, 64, 256),
+                (ALTERNATING, 136, 288),
+            ]
+        ),
     ],
     ids=[
         "channels that end within a stage",
+        "fewer stages than a block has",
         "results that are copied",
         "several instructions for a step",
         "warpgroups that alternate",
-        "fewer stages than a block has",
     ],
 )
 def test_agrees_with_float64(

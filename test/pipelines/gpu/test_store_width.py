@@ -89,8 +89,9 @@ def exact_and_bound(image: np.ndarray, filters: np.ndarray) -> tuple[np.ndarray,
         (ALTERNATING, 136, 288),
         (replace(ALTERNATING, block_columns=160), 136, 296),
         (GATHERING, 64, 72),
-        (replace(GATHERING, block_columns=96), 64, 72),
-        (replace(GATHERING, result_bytes=2), 64, 72),
+        *wide_combinations(
+            [(replace(GATHERING, block_columns=96), 64, 72), (replace(GATHERING, result_bytes=2), 64, 72)]
+        ),
     ],
     ids=[
         "boxes",

@@ -55,7 +55,6 @@ ENDINGS = {
     ),
 }
 QUICK_ENDINGS = (
-    "a view",
     "a module",
     "a cycle through the program",
     "a daemon",
