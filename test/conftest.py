@@ -16,7 +16,7 @@ from guest import Guest, NoGuestError
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 from iree import runtime
-from iree.winograd.compiling import compilation
+from iree.winograd import compiler_threads
 from iree.winograd.loading.device import close_gpus
 from iree.winograd.loading.processor_features import missing_features
 from iree.winograd.pipelines.machines.user_folders import (
@@ -114,7 +114,7 @@ def compiled_on_one_thread() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if _WORKER_VARIABLE in os.environ:
             # As in forks of the process whose threads these are.
-            patch.setattr(compilation, "_first_process", lambda: None)
+            patch.setattr(compiler_threads, "_first_process", lambda: None)
         yield
 
 
