@@ -36,12 +36,14 @@ class _Processor:
     shared_bandwidth: float
     """GB/s of memory."""
     vector_instructions: int = 2
-    """Multiply-adds that a core starts in a cycle, of the widest vectors."""
+    """Multiply-adds that a core starts in a cycle, of vectors that aren't wider than its units."""
+    unit_lanes: int | None = None
+    """Elements of f32 of its units, of which wider vectors take several; None where none are wider."""
     loads: int = 2
     """Vectors that a core starts to load in a cycle."""
     bf16_instructions: int | None = None
-    """Vectors of pairs of bf16 that a core starts to multiply in a cycle; None where that wasn't measured, or
-    a matrix unit is faster."""
+    """Such vectors of pairs of bf16 that a core starts to multiply in a cycle; None where that wasn't
+    measured, or a matrix unit is faster."""
 
 
 _PROCESSORS = {
@@ -57,11 +59,11 @@ _PROCESSORS = {
     "graniterapids": _Processor(3.2, 128, 48, 504, (128, 48, 7), 14, 614),
     "alderlake": _Processor(4.9, 8, 48, 30, (96, 48, 14), 40, 76.8),
     "raptorlake": _Processor(5.3, 8, 48, 36, (96, 48, 14), 45, 89.6),
-    "znver1": _Processor(3.2, 32, 32, 8, (32, 28, 16), 20, 171, vector_instructions=1),
+    "znver1": _Processor(3.2, 32, 32, 8, (32, 28, 16), 20, 171, unit_lanes=4),
     "znver2": _Processor(3.3, 64, 32, 16, (64, 28, 18), 22, 205),
     "znver3": _Processor(3.5, 64, 32, 32, (64, 28, 20), 26, 205),
-    # Vectors of AVX-512 take both halves of its units.
-    "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, vector_instructions=1, bf16_instructions=1),
+    # Vectors of AVX-512 take both of its units, where a virtual machine has them.
+    "znver4": _Processor(3.7, 96, 32, 32, (64, 30, 22), 35, 461, unit_lanes=8, bf16_instructions=2),
     "znver5": _Processor(4.1, 128, 48, 32, (104, 47, 27), 35, 614),
     # Published figures alone: Arm's software optimization guides, Apple's data sheets, and microbenchmarks of
     # AWS' Graviton 2 and 3, NVIDIA's Grace, Rockchip's RK3588, and the Max models of Apple's.
@@ -119,7 +121,8 @@ def default_cpu_machine(name: str, lanes: int, fused_multiply_add: bool, l2_byte
     `lanes` are f32 elements of its widest vectors, `l2_bytes` is the size of its second cache.
     """
     processor = _PROCESSORS.get(name) or _usual_processor(lanes)
-    operations = (2 if fused_multiply_add else 1) * lanes
+    started = min(lanes, processor.unit_lanes or lanes)
+    operations = (2 if fused_multiply_add else 1) * started
     cycles = processor.clock * 1e9
     sizes = (processor.first_cache * KIBIBYTE, l2_bytes, processor.last_cache * MEBIBYTE)
     return CpuMachine(

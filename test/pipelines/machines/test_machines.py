@@ -130,6 +130,23 @@ def test_a_machine_of_no_speed_is_rejected(value: str) -> None:
         machine_from_json(text)
 
 
+@pytest.mark.parametrize(
+    ("processor", "features", "operations"),
+    [
+        ("znver1", "+avx2,+fma", 16),
+        ("znver3", "+avx2,+fma", 32),
+        ("znver4", "+avx2,+fma", 32),
+        ("znver4", "+avx2,+fma,+avx512f", 32),
+        ("znver5", "+avx2,+fma", 32),
+        ("znver5", "+avx2,+fma,+avx512f", 64),
+    ],
+)
+def test_wide_vectors_take_several_units(processor: str, features: str, operations: int) -> None:
+    """As of AMD's Software Optimization Guides. Virtual machines may hide the widest vectors."""
+    machine = CpuBackend(CpuTarget.of(processor, features)).default_machine
+    assert machine.flops == operations * machine.clock
+
+
 def test_caches_grow_outwards() -> None:
     machine = ZEN5.default_machine
     assert isinstance(machine, CpuMachine)
