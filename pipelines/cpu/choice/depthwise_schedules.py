@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.convolutions.problem import OTHER_SIZES
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_copy
 from iree.winograd.pipelines.emission.vectors import vector_width_for
@@ -20,7 +21,10 @@ MIN_DEPTHWISE_PIXELS = 8
 VECTORS_PER_PASS = 4
 """Vectors of channels of a pass over all rows: neighbouring cache lines, yet few rows of them fill L1."""
 ONE_PASS_IMAGE = 2
-"""Times the L2 cache, from which on an image comes from further away: line after line it comes fastest."""
+"""Times the L2 cache, from which on an image comes from further away: line after line it comes fastest.
+
+Of unknown sizes it is the largest that is expected: one pass over an image that is near takes no longer.
+"""
 
 
 def depthwise_defaults(
@@ -35,10 +39,11 @@ def depthwise_defaults(
     filters = shape.decomposition.kernel_size[-1] * (1 if shape.groups == 1 else shape.group_inputs)
     most_pixels = min(MAX_DEPTHWISE_PIXELS, max(MIN_DEPTHWISE_PIXELS, target.vector_registers - filters - 2))
     vectors = ceil_div(shape.output_channels, width)
+    largest = shape.image_bytes * max(OTHER_SIZES) ** len(shape.unknown_sizes)
     for count in workgroup_counts(threads):
         row_block = ceil_div(rows, max(1, min(rows, count // batch)))
         tasks = batch * ceil_div(rows, row_block)
-        comes_from_far = shape.image_bytes * row_block > ONE_PASS_IMAGE * target.l2_bytes * rows
+        comes_from_far = largest * row_block > ONE_PASS_IMAGE * target.l2_bytes * rows
         vectors_per_pass = vectors if comes_from_far else VECTORS_PER_PASS
         passes = ceil_div(vectors, vectors_per_pass)
         schedule = DepthwiseSchedule(

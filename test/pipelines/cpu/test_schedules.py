@@ -14,6 +14,7 @@ from iree.winograd.pipelines.cpu.choice.search_space import CpuSearchSpace
 from iree.winograd.pipelines.cpu.processor.product import RegisterBlock
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.channel_blocks import ChannelBlocks
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule, staged_elements
 from iree.winograd.pipelines.cpu.schedules.winograd import WinogradSchedule
 from iree.winograd.pipelines.emission.index import Index
@@ -174,6 +175,23 @@ def test_large_outputs_are_written_in_one_pass_over_the_pixels() -> None:
         shape = convolution_shape(problem, direct_algorithm(problem))
         passes.append(ceil_div(96, default_direct_schedule(shape, TARGETS[0], 1).channel_block))
     assert passes == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("size", "unknown_sizes", "vectors"),
+    [((96, 80), (), 4), ((96, 80), (0, 1), 8), ((192, 160), (), 8), ((24, 20), (0, 1), 4)],
+)
+def test_depthwise_images_that_may_come_from_far_are_read_in_one_pass(
+    size: tuple[int, int], unknown_sizes: tuple[int, ...], vectors: int
+) -> None:
+    """Of 64 channels 96x80 pixels are 1.9 times L2, and may be 7.5 times where their size isn't known."""
+    one = (1, 1)
+    target = CpuTarget.of("znver4", "+avx2,+fma")
+    problem = ConvolutionProblem(1, size, one, one, (3, 3), one, one, 64, 64, 64, unknown_sizes=unknown_sizes)
+    space = CpuSearchSpace(target, CpuBackend(target).default_machine)
+    schedule = space.default_schedule(convolution_shape(problem, direct_algorithm(problem)))
+    assert isinstance(schedule, DepthwiseSchedule)
+    assert schedule.vectors_per_pass == vectors
 
 
 @pytest.mark.parametrize(("pixels", "channels"), [(49, 3072), (257, 1536), (50, 3072), (35, 4608)])
