@@ -50,6 +50,7 @@ from .for_target.insert_phases import InsertPhases
 from .for_target.loop_over_images import LoopOverImages
 from .for_target.merge_projections import MergeProjections
 from .for_target.move_resizing import MoveResizing
+from .for_target.split_matmuls import SplitMatmuls
 from .for_target.split_products import SplitProducts
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
@@ -201,6 +202,7 @@ def compile_pipeline(
         LowerGroupNorm(),
         LowerSums(),
         LowerElementwise(),
+        SplitMatmuls(),
         SplitSums(),
         RoundBySums(),
         KeepNan(),

@@ -67,6 +67,8 @@ FOR_GPUS = (
 `test_unknown_sizes.py` of these, and `test_sum_repeated_taps.py`."""
 FOR_NORMALIZED = "winograd-transpose-normalized"
 """Has work only where arguments are normalized: `test/pipelines/cpu/test_group_norm.py`."""
+FOR_LONG_ROWS = "winograd-split-matmuls"
+"""Has work only for long rows and few results: `test/pipelines/test_split_sums.py`."""
 FOR_ONE_THREAD = ("winograd-overwrite-operands", "winograd-place-scratch")
 """Have work only for programs of one thread: `overwrite-operands.mlir`, `place-scratch.mlir`."""
 FOR_OTHERS = {
@@ -85,6 +87,7 @@ FOR_OTHERS = {
     FOR_ONE_NUMBER,
     FOR_QUANTISED,
     FOR_NORMALIZED,
+    FOR_LONG_ROWS,
 }
 Example = tuple[ImportedModel, NDArray[np.float32], NDArray[np.float64]]
 """An imported network, an image, and the result for it."""
