@@ -10,8 +10,11 @@ from typing import Any
 import torch
 from iree.winograd.torch_compile.contained import Function
 
-_CALLS = 3
-"""That are timed, after a first one that isn't."""
+_CALLS, _MOST_CALLS = 3, 8
+"""That are timed, after a first one that isn't: more where what takes longer may have been interrupted."""
+
+_INTERRUPTION = 0.1
+"""Seconds in which a call may get no processor, on a machine that others use, or of a quota that is spent."""
 
 _RATIO, _SECONDS = 1.1, 1e-3
 """How much longer, both, what is slower takes: less may be due to what else the machine does."""
@@ -55,10 +58,12 @@ class MeasuredFunction:
             _, eagerly = _timed(self._eager, arguments)
         self._times.append((ours, eagerly))
         ours, eagerly = (min(times) for times in zip(*self._times, strict=True))
-        if len(self._times) < _CALLS and not (len(self._times) > 1 and ours < eagerly):
+        is_slower = ours > _RATIO * eagerly and ours - eagerly > _SECONDS
+        calls = _MOST_CALLS if is_slower and ours - eagerly < _INTERRUPTION else _CALLS
+        if len(self._times) < calls and not (len(self._times) > 1 and ours < eagerly):
             return results
         self._is_decided = True
-        if ours > _RATIO * eagerly and ours - eagerly > _SECONDS:
+        if is_slower:
             self._function = self._leave(ours, eagerly)
         return results
 

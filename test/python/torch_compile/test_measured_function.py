@@ -11,35 +11,44 @@ from iree.winograd.torch_compile.measured_function import MeasuredFunction
 from small_networks import Network, check, compiled
 from wide import wide
 
-CALLS = 6
+CALLS = measured_function._MOST_CALLS + 2
 
 
-@pytest.mark.parametrize(("ours", "eager", "is_left"), [(0.03, 0.001, True), (0.001, 0.03, False)])
+@pytest.mark.parametrize(
+    ("ours", "eager", "is_left"),
+    [
+        ([0.03], 0.001, True),
+        ([0.3], 0.001, True),
+        ([0.001], 0.03, False),
+        # Another process has the processor in most of the calls.
+        ([0.03, 0.03, 0.03, 0.03, 0.0005], 0.001, False),
+    ],
+)
 def test_what_takes_less_time_is_called(
-    ours: float, eager: float, is_left: bool, monkeypatch: pytest.MonkeyPatch
+    ours: list[float], eager: float, is_left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls, now = [], 0.0
     # What else the machine does takes none of this time.
     monkeypatch.setattr(measured_function, "time", SimpleNamespace(perf_counter=lambda: now))
 
-    def function(name: str, seconds: float) -> Any:
+    def function(name: str, seconds: list[float]) -> Any:
         def call(argument: int) -> int:
             nonlocal now
+            now += seconds[calls.count(name) % len(seconds)]
             calls.append(name)
-            now += seconds
             return argument + 1
 
         return call
 
     def leave(ours: float, eager: float) -> Any:
         assert ours > eager
-        return function("left", 0)
+        return function("left", [0])
 
-    measured = MeasuredFunction(function("ours", ours), function("eager", eager), leave)
+    measured = MeasuredFunction(function("ours", ours), function("eager", [eager]), leave)
     assert [measured(number) for number in range(CALLS)] == list(range(1, CALLS + 1))
     assert calls[-1] == ("left" if is_left else "ours")
     # What is measured doesn't go on.
-    assert calls.count("eager") <= 3
+    assert calls.count("eager") <= (3 if max(ours) >= 0.1 else measured_function._MOST_CALLS)
 
 
 def test_measuring_draws_no_random_numbers() -> None:
