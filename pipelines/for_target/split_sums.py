@@ -43,7 +43,7 @@ class SplitSums:
     CPUs also those of what they compute of each element, as norms do. Norms of images of any size are sums of
     sums of rows, whose lengths are the sides of the image.
     Means of as many elements as are known only at run time, as in group normalization of images of any size,
-    are of sums in f64 on CPUs instead.
+    are of sums in f64 on CPUs instead, and so are sums along one side alone, as of signals of any length.
 
         %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
                ins(%x : tensor<1x112x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
@@ -121,10 +121,24 @@ def _split(backend: Backend, operation: ir.Operation) -> None:
 
 def _split_unknown(operation: ir.Operation, whole: _Sum) -> None:
     with operation.location, ir.InsertionPoint(operation):
-        total = _wide_sum(whole) if _is_divided(operation.results[0]) else _sum_of_sides(_uncollapsed(whole))
+        total = _sum_of_unknown(whole, is_mean=_is_divided(operation.results[0]))
     if total is not None:
         operation.results[0].replace_all_uses_with(total)
         erase_if_unused([operation])
+
+
+def _sum_of_unknown(whole: _Sum, *, is_mean: bool) -> ir.Value | None:
+    """Build a sum of as many elements as come; None for that of a row or column of an image: it is short."""
+    sides = None if is_mean else _sum_of_sides(_uncollapsed(whole))
+    if sides is not None:
+        return sides
+    return _wide_sum(whole) if is_mean or not _keeps_a_side(whole) else None
+
+
+def _keeps_a_side(whole: _Sum) -> bool:
+    """Whether there is a sum for each row or column of an image of unknown size."""
+    _, *sides = whole.extents.items()
+    return any(is_dynamic(extent) for loop, extent in sides if loop not in whole.summed)
 
 
 def _match(operation: ir.Operation) -> _Sum | None:

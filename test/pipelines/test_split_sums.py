@@ -91,6 +91,29 @@ def test_norms_of_images_of_any_size_are_off_by_their_sides(merges_pixels: bool)
         assert np.all(error <= ((additions + 1) / 2 + 2) * UNIT_ROUNDOFF * exact.numpy())
 
 
+class Energy(torch.nn.Module):
+    """The sum of the squares of a signal that a convolution has copied."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolution = torch.nn.Conv1d(1, 1, 1, bias=False)
+        self.convolution.weight.data = torch.ones(1, 1, 1)
+
+    def forward(self, signal: torch.Tensor) -> torch.Tensor:
+        return self.convolution(signal).square().sum(dim=(1, 2))
+
+
+def test_sums_of_signals_of_any_length_are_off_by_a_few_roundings() -> None:
+    """A square and the sum, which is in f64, are rounded once each; one running sum was off by 5e-4."""
+    signal = torch.full((1, 1, 1 << 18), float(np.sqrt(1 + 2.0**-11)))
+    length = {2: torch.export.Dim("length", min=2, max=1 << 20)}
+    exported = torch.export.export(Energy(), (signal,), dynamic_shapes=(length,))
+    compiled = iree.winograd.compile(iree.winograd.import_torch(exported), threads=2, strict=True)
+    result = iree.winograd.load(compiled, threads=2)(signal.numpy())
+    exact = Energy().double()(signal.double()).detach().numpy()
+    assert np.all(np.abs(np.asarray(result) - exact) <= 3 * UNIT_ROUNDOFF * exact)
+
+
 class Gram(torch.nn.Module):
     """The products of channels of an image, which a convolution has copied, over all pixels of heads."""
 
