@@ -7,6 +7,7 @@ import ctypes
 import os
 import threading
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ class Helpers:
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self._gone: list[tuple[weakref.ref[object], Any]] = []
+        """Programs that are about to go, and the contexts that keep their code until helpers have left it."""
         self._mailbox = _pages(MAILBOX_BYTES)
         self._memory = [_pages(WORKER_MEMORY) for _ in range(count)]
         self.begin()
@@ -72,6 +75,12 @@ class Helpers:
         """
         arguments, results = runtime.VmVariantList(1), runtime.VmVariantList(1)
         arguments.push_ref(view(self._mailbox.view(np.int32)))
+        try:
+            return self._attach(holder, context, module, arguments, results)
+        finally:
+            self._leave_gone()
+
+    def _attach(self, holder: object, context: Any, module: Any, arguments: Any, results: Any) -> bool:
         with self._lock:
             self._mailbox[HELPER_FUNCTION : HELPER_FUNCTION + 8] = 0
             context.invoke(module.lookup_function(HELPERS_FUNCTION), arguments, results)
@@ -80,7 +89,7 @@ class Helpers:
                 return False
             reference = weakref.ref(holder)
             self._code[reference] = address
-            weakref.finalize(holder, self._detach, reference).atexit = False
+            weakref.finalize(holder, self._detach, reference, context).atexit = False
             try:
                 self._start()
             except BaseException:
@@ -102,14 +111,28 @@ class Helpers:
         if interrupts:
             raise interrupts[0]
 
-    def _detach(self, program: weakref.ref[object]) -> None:
+    def _detach(self, program: weakref.ref[object], context: Any) -> None:
         """The program's code is about to go."""
-        with self._lock:
-            # It isn't there in a process that was forked since.
-            self._code.pop(program, None)
-            if self._runs is program:
-                self.stop()
-                self._start()
+        self._gone.append((program, context))
+        self._leave_gone()
+
+    def _leave_gone(self) -> None:
+        """Have helpers run no code of programs that are gone, or leave that to who holds the lock.
+
+        That one may wait for this thread: the collector runs in helpers, too, while they begin and end.
+        """
+        while self._gone and self._lock.acquire(blocking=False):
+            try:
+                # Others may have been as fast.
+                with suppress(IndexError):
+                    program, _context = self._gone.pop()
+                    # It isn't there in a process that was forked since.
+                    self._code.pop(program, None)
+                    if self._runs is program:
+                        self.stop()
+                        self._start()
+            finally:
+                self._lock.release()
 
     def _start(self) -> None:
         """Have the threads run code of some program, if they don't run that of one."""

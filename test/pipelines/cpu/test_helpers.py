@@ -262,6 +262,14 @@ CASES = {
         "threading.Thread.start = start\ngc.collect()\nprogram = load(sys.argv[1], threads=2)\n"
         "for _ in range(50):\n  check()"
     ),
+    "garbage that a helper collects as it ends": (
+        "del program\ngc.collect()\ngc.disable()\nbegin = threading.Thread._bootstrap_inner\n"
+        "def collecting(thread):\n  begin(thread)\n  gc.collect()\n"
+        "threading.Thread._bootstrap_inner = collecting\n"
+        "first, kept, program = (load(sys.argv[1], threads=2) for _ in range(3))\n"
+        "cycle = [kept]\ncycle.append(cycle)\nhelpers = program.main.device.helpers\ndel kept, cycle, first\n"
+        "assert len(helpers._code) == 1\ncheck()"
+    ),
     "a fork": (
         "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
     ),
