@@ -242,7 +242,7 @@ class ProductLowering(ConvolutionLowering):
         transforming = WorkgroupThreads(TRANSFORM_THREADS)
         elements, parts = packing.shape.transform_size, packing.schedule.reduction_parts
         channels = self.launcher.target.transform_channels(elements, parts)
-        kernel = OutputTransformKernel(packing, channels)
+        kernel = OutputTransformKernel(packing, channels, self.launcher.target.takes_ptx)
         return self._finished(kernel, "output", transforming, [(products, result)], packing.output_by_quads)
 
     def _direct(self) -> ir.Value:

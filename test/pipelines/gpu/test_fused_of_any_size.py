@@ -6,7 +6,7 @@ By the interpreter of PTX; no GPU of NVIDIA takes part.
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,14 @@ import numpy.typing as npt
 import pytest
 from agreement import expect_within
 from iree.winograd.compiling.assembler import installed_assembler
-from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.dialect.reference import filter_transform
-from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
-from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.work import BATCH, Size, Sizes
 from iree.winograd.pipelines.gpu.kernels.winograd.fused import FusedKernel
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.schedules.fused import FusedSchedule
-from iree.winograd.pipelines.problems.shape import ConvolutionShape
+from open_program import OpenProgram
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
-from scheduled_program import F2X2, ScheduledProgram
+from scheduled_program import F2X2
 from wide import wide
 
 F2X4 = FusedSchedule(24, 32, 32, 8, thread_products=1)
@@ -34,63 +30,17 @@ F2X4 = FusedSchedule(24, 32, 32, 8, thread_products=1)
 10.4 for known sizes."""
 
 
-@dataclass(frozen=True)
-class OpenProgram(ScheduledProgram):
-    """One of images of any size, of f32 or f16."""
-
-    dynamic_size: bool = True
-    element: str = "f32"
-
-    @property
-    def number(self) -> type[np.floating[Any]]:
-        return np.float16 if self.element == "f16" else np.float32
-
-    def text(self, filters: npt.NDArray[Any] | None, name: str = "main") -> str:
-        assert filters is not None
-        of_f32, stored = (filters.astype(each).tobytes().hex().upper() for each in (np.float32, self.number))
-        return super().text(filters, name).replace(of_f32, stored).replace("f32", self.element)
-
-    def sizes(self) -> Sizes:
-        """What its kernel is told."""
-        of_images = {"input": self.size, "output": self.output_size}
-        told = {Size(of, d): Index(size) for of, sizes in of_images.items() for d, size in enumerate(sizes)}
-        return Sizes({BATCH: Index(self.batch), **told})
-
-    def packing(self) -> FusedPacking:
-        strides, dilations, low, high = (
-            self.per_dimension(*each) for each in (("strides", 1), ("dilations", 1), ("low", 0), ("high", 0))
-        )
-        decomposition = decompose(self.kernel, self.m, strides=strides, dilations=dilations, part_size=self.p)
-        problem = ConvolutionProblem(
-            self.batch,
-            self.size,
-            low,
-            high,
-            self.kernel,
-            strides,
-            dilations,
-            1,
-            self.channels,
-            self.outputs,
-            unknown_sizes=tuple(range(self.rank)),
-        )
-        assert isinstance(self.schedule, FusedSchedule)
-        return FusedPacking(ConvolutionShape.decomposed(problem, decomposition), self.schedule)
-
-    def interpreted(self, kernel: Kernel) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-        """The results of the fused kernel, and in float64."""
-        image, filters, bias = (each.astype(self.number) for each in self.arguments())
-        packing = self.packing()
-        transformed = filter_transform(filters.astype(np.float64), packing.shape.decomposition)
-        packed = packing.pack_filters(transformed).astype(np.float32)
-        result = np.full((self.batch, *self.output_size, self.outputs), np.nan, self.number)
-        # Two words of each size, those of outputs only where they are others.
-        told = [self.size, *([self.output_size] if self.output_size != self.size else [])]
-        words = [np.array(word) for sizes in told for size in sizes for word in (size, 0)]
-        grid = [each.known or 0 for each in FusedKernel(packing).workgroups(self.sizes())]
-        kernel.run([image, packed, bias, result, *words], itertools.product(*map(range, grid)))
-        exact = [each.astype(np.float64) for each in (image, filters, bias)]
-        return result, self.expected(*exact)
+def interpreted(program: OpenProgram, kernel: Kernel) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """The results of the fused kernel, and in float64."""
+    assert isinstance(program.schedule, FusedSchedule)
+    packing = FusedPacking(program.shape(), program.schedule)
+    image, filters, bias = (each.astype(program.number) for each in program.arguments())
+    transformed = filter_transform(filters.astype(np.float64), packing.shape.decomposition)
+    packed = packing.pack_filters(transformed).astype(np.float32)
+    result = np.full((program.batch, *program.output_size, program.outputs), np.nan, program.number)
+    grid = [each.known or 0 for each in FusedKernel(packing).workgroups(program.sizes())]
+    kernel.run([image, packed, bias, result, *program.words()], itertools.product(*map(range, grid)))
+    return result, program.expected(*(each.astype(np.float64) for each in (image, filters, bias)))
 
 
 SMALL = OpenProgram((9, 10), 6, 5, (3, 3), (2, 2), (3, 3), low=(1, 1), high=(1, 1), schedule=F2X2)
@@ -120,7 +70,7 @@ def test_agrees_with_float64(program: OpenProgram, tmp_path: Path) -> None:
     (text,) = program.ptx("sm_80", tmp_path)
     kernel = Kernel.by_stage(text)["fused"]
     for size in SIZES:
-        result, exact = replace(program, size=size).interpreted(kernel)
+        result, exact = interpreted(replace(program, size=size), kernel)
         rounded = 2.0**-10 * (np.abs(exact) + 1) if program.element == "f16" else 0
         expect_within(result, exact, program.bound() + rounded)
 

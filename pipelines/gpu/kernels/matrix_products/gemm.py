@@ -62,8 +62,9 @@ class MultiplyAddProduct:
     """Of a thread of the input transform."""
     float_register: str | None = None
     """As `GpuTarget` has it."""
-    fetches_filters: bool = False
-    """Whether few blocks of tiles have their filters brought near first, by instructions of NVIDIA's GPUs."""
+    takes_ptx: bool = False
+    """Whether code may have instructions of NVIDIA's GPUs: few blocks of tiles have their filters brought
+    near first, and tiles of unknown sizes are loaded where they exist."""
 
     @property
     def walking_workgroups(self) -> None:
@@ -73,7 +74,7 @@ class MultiplyAddProduct:
     def input_kernel(self) -> InputTransformKernel | None:
         if self.packing.reads_image:
             return None
-        return InputTransformKernel(self.packing, self.transform_channels)
+        return InputTransformKernel(self.packing, self.transform_channels, takes_ptx=self.takes_ptx)
 
     def filter_kernel(self, layout: FilterLayout) -> FilterTransformKernel:
         return FilterTransformKernel(self.packing, layout)
@@ -86,7 +87,7 @@ class MultiplyAddProduct:
         store = storing(block).store
         first = block.part * packing.part_reduction
         filter_origin = filters.offset([block.product, first, block.first_column])
-        if self.fetches_filters and self._is_small(sizes):
+        if self.takes_ptx and self._is_small(sizes):
             fetch_lines(
                 filters,
                 filter_origin,

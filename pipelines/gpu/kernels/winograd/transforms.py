@@ -16,6 +16,7 @@ from iree.winograd.pipelines.emission.index import Condition, Index, all_of, cei
 from iree.winograd.pipelines.emission.recipe import Load, Position, emit_unrolled, flattened
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.tiles import (
+    Positions,
     Tile,
     clamped_element,
     input_positions,
@@ -34,6 +35,7 @@ from iree.winograd.pipelines.gpu.device.memory import (
     quad_of,
     thread_id,
 )
+from iree.winograd.pipelines.gpu.device.predicated_load import load_where
 from iree.winograd.pipelines.gpu.packing.convolution import ConvolutionPacking
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
@@ -167,6 +169,8 @@ class InputTransformKernel:
     channels: int = QUAD
     """Of a thread: a quad, or half of one."""
     threads: int = TRANSFORM_THREADS
+    takes_ptx: bool = False
+    """Whether the code may have instructions of NVIDIA's GPUs: loads where a condition holds."""
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
         """Tiles, channels, views."""
@@ -176,9 +180,11 @@ class InputTransformKernel:
         """`source` is the image, N x H... x C."""
         tile, part, exists = self._grid.place(work.workgroup, self.packing.tiles(work.sizes))
         view = work.workgroup[2] if self.packing.views > 1 else Index(0)
+        is_open = bool(self.packing.shape.unknown_sizes)
+        whole = source.by(self.channels) if self.takes_ptx and is_open and source.by_quads else None
         quad, (source, packed) = _quads_of(part, self.channels, source, packed)
         sized = SizedShape.of(self.packing.shape, work.sizes)
-        when(exists, lambda: self._transform(sized, tile, quad, view, source, packed))
+        when(exists, lambda: self._transform(sized, tile, quad, view, source, packed, whole))
 
     @property
     def _grid(self) -> ThreadGrid:
@@ -199,7 +205,9 @@ class InputTransformKernel:
         view: Index,
         image: GlobalBuffer,
         transformed: GlobalBuffer,
+        whole: GlobalBuffer | None,
     ) -> None:
+        """`whole` is the image by what a thread has of a pixel, for loads where that exists."""
         packing, shape = self.packing, self.packing.shape
         decomposition = shape.decomposition
         tile = locate_tile(sized, number)
@@ -220,7 +228,11 @@ class InputTransformKernel:
             transformed.store(value, column + flattened(element, decomposition.alpha) * stride)
 
         recipes = [each.input for each in decomposition.transforms]
-        emit_unrolled(recipes, load, store, True)
+        if whole is None:
+            emit_unrolled(recipes, load, store, True)
+        else:
+            half = image.half * PAIR if isinstance(image, HalfQuads) else 0
+            emit_unrolled(recipes, _loads_where(whole, tile, positions, channel + half), store, True)
         if packing.padded_reduction == packing.reduction:
             return
 
@@ -235,6 +247,19 @@ class InputTransformKernel:
         when(is_first, clear_padding)
 
 
+def _loads_where(image: GlobalBuffer, tile: Tile, positions: list[Positions], channel: Index) -> Load:
+    """What loads the elements of a tile that exist, zeros for others: of an image whose rows lie as far apart
+    as they come, and the elements of one at known distances."""
+    first = image.offset([tile.image, *(each.first for each in positions), channel])
+
+    def load(element: Position) -> ir.Value:
+        _, exists = clamped_element(positions, element)
+        distances = [i * each.spacing for i, each in zip(element, positions, strict=True)]
+        return load_where(image, first + image.distance([0, *distances, 0]), exists)
+
+    return load
+
+
 @dataclass(frozen=True)
 class OutputTransformKernel:
     """output[n, o..., k] = epilogue((A^T M)[o, k]) for a tile and a quad of channels, M summed over parts."""
@@ -242,6 +267,8 @@ class OutputTransformKernel:
     packing: ProductPacking
     channels: int = QUAD
     """Of a thread: a quad, or half of one."""
+    is_for_cuda: bool = False
+    """Whether outputs of unknown sizes, any of which may not exist, are all computed before one is stored."""
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Tiles, channels."""
@@ -297,7 +324,8 @@ class OutputTransformKernel:
             summands = (products.load(product + part * products.stride(1)) for part in range(parts))
             return reduce(arith.addf, summands)
 
-        transform_output(packing, sized, tile, channel, first, load, output, epilogue)
+        are_kept = self.is_for_cuda and bool(shape.unknown_sizes)
+        transform_output(packing, sized, tile, channel, first, load, output, epilogue, are_kept=are_kept)
 
 
 def transform_output(
