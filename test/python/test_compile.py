@@ -192,6 +192,18 @@ def test_a_program_without_functions(tmp_path: Path) -> None:
     assert not output.exists()
 
 
+@pytest.mark.parametrize("variable", ["TMPDIR", "TEMP"])
+def test_a_folder_of_temporary_files_that_is_not_there(
+    variable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LLVM would end the process by a signal."""
+    for name in ("TMPDIR", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(tmp_path / "missing"))
+    with pytest.raises(winograd.CompilationError, match=f"{variable} names .*missing', in which no"):
+        winograd.compile(ADD)
+
+
 def test_a_target_without_kernels(capfd: pytest.CaptureFixture[str]) -> None:
     flags = ["--iree-hal-local-target-device-backends=vmvx"]
     with pytest.raises(winograd.CompilationError, match='no kernels for target "vmvx"') as raised:

@@ -20,6 +20,7 @@ from iree.winograd.compiling.keyword_options import make_options
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import check_option_files
 from iree.winograd.compiling.phases import Stages
+from iree.winograd.compiling.temporary_folder import check_temporary_folder
 from iree.winograd.compiling.unknown_target import find_unknown_target
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import ir
@@ -170,8 +171,10 @@ def _check_report(path: str | os.PathLike[str], enable_winograd: bool) -> None:
 def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api.Session:
     """A session of the compiler with `flags` and those that `options` imply.
 
-    Raises `InvalidOptionError` for flags and targets that aren't known, and for flags of ours.
+    Raises `InvalidOptionError` for flags and targets that aren't known, and for flags of ours, and
+    `CompilationError` where the compiler can't write temporary files.
     """
+    check_temporary_folder()
     if own := next((flag for flag in flags if flag.lstrip("-").startswith(_OWN_FLAGS)), None):
         raise InvalidOptionError(f"{own} is a flag of the command: in Python it is an option, a keyword")
     session = api.Session()
