@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
@@ -67,9 +66,6 @@ def toeplitz_schedules(
         if schedule is None or kernel_misfit(shape, target, schedule) is not None:
             continue
         tiling = ToeplitzTiling(shape, schedule)
-        # What the results are stored as isn't known yet.
-        if tiling.bytes(F32.bytes) > target.shared_memory_bytes:
-            continue
         workgroups = shape.images // schedule.images * tiling.sections * tiling.groups
         is_busy = workgroups * schedule.warps >= MIN_WARPS * machine.multiprocessors
         # Small images are worth it where no multiprocessor has more of them than others.

@@ -32,7 +32,7 @@ from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSch
 from .grouped_ring import GroupedRingSchedule, GroupedRingTiling
 from .image_ring import ImageRingTiling
 from .implicit_gemm import ImplicitGemmSchedule
-from .matrix import MatrixSchedule, stored_result_bytes
+from .matrix import MatrixSchedule
 from .split import CooperativeSchedule, MfmaSchedule, SplitSchedule, WmmaRdna4Schedule, WmmaSchedule
 from .streamed import StreamedSchedule
 from .toeplitz import MAX_TAP_COLUMNS, MAX_TAP_ROWS, DepthwiseToeplitzSchedule, ToeplitzTiling
@@ -290,7 +290,8 @@ def _ring_misfit(tiling: ImageRingTiling, target: GpuTarget) -> Reason | None:
     shape, schedule = tiling.shape, tiling.schedule
     if shape.output_channels % schedule.channels or shape.images % schedule.images:
         return f"{schedule} doesn't divide {shape.images} images or {shape.output_channels} channels"
-    if (needed := tiling.bytes(stored_result_bytes(shape))) > target.shared_memory_bytes:
+    # Results that are to be of half precision may turn out to be stored as they are.
+    if (needed := tiling.bytes(shape.element_types.result_bytes)) > target.shared_memory_bytes:
         return f"{schedule} takes {needed} bytes of shared memory, the target has fewer"
     return _channels_first_misfit(schedule, shape, target) or _unit_misfit(schedule, MMA, target)
 

@@ -24,7 +24,7 @@ from iree.winograd.pipelines.gpu.choice.stage_seconds import stage_seconds
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.kernels.grouped.depthwise_toeplitz import DepthwiseToeplitzKernel
 from iree.winograd.pipelines.gpu.schedules.fit import kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule
+from iree.winograd.pipelines.gpu.schedules.toeplitz import DepthwiseToeplitzSchedule, ToeplitzTiling
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from ptx_interpreter import Kernel
@@ -237,6 +237,20 @@ def test_one_image_and_other_targets_have_other_kernels() -> None:
 def test_says_what_it_is_not_for(shape: ConvolutionShape, target: GpuTarget, reason: str) -> None:
     schedule = DepthwiseToeplitzSchedule(128, units=4, images=2, rows=28)
     assert reason in str(kernel_misfit(shape, target, schedule))
+
+
+def test_fits_whatever_its_results_are_stored_as() -> None:
+    """Which isn't known yet where it is chosen: what is to be rounded may be stored in f32."""
+    chosen_for = _shape((28, 28), 16, (5, 5), 32, exact_type="f16", rounded_type="f16")
+    types = replace(chosen_for.element_types, input="f16")
+    lowered = [chosen_for.with_element_types(replace(types, result=each)) for each in ("f32", "f16")]
+    schedule = DepthwiseToeplitzSchedule(128, units=4, images=2, rows=28)
+    in_f32 = ToeplitzTiling(chosen_for, schedule).bytes(4)
+    least, less = (replace(AMPERE, shared_memory_bytes=each) for each in (in_f32, in_f32 - 1))
+    assert all(kernel_misfit(each, least, schedule) is None for each in (chosen_for, *lowered))
+    reasons = [kernel_misfit(each, less, schedule) for each in (chosen_for, *lowered)]
+    assert [reason is None for reason in reasons] == [False, False, True]
+    assert "shared memory" in str(reasons[0])
 
 
 @pytest.mark.skipif(installed_assembler() is None, reason="there is no assembler of NVIDIA's")
