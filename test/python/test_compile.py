@@ -129,6 +129,8 @@ def test_a_program_that_is_wrong() -> None:
             winograd.InvalidOptionError,
             "known are cpu, vulkan, cuda, hip",
         ),
+        ({"source": ADD, "flags": "--quiet"}, winograd.InvalidOptionError, "flags must be a list of them"),
+        ({"source": ADD, "flags": [3]}, winograd.InvalidOptionError, "flags must be texts, got 3"),
         ({"source": ADD, "flags": ["--no-such"]}, winograd.InvalidOptionError, "option not found: no-such"),
         (
             {"source": ADD, "output_tile": 9},

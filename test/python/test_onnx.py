@@ -247,6 +247,15 @@ def test_what_can_be_no_size(size: object) -> None:
         iree.winograd.import_onnx(convolution_model(), sizes={"N": size})
 
 
+def test_images_that_are_smaller_than_the_window() -> None:
+    """torch-mlir writes a result of a negative size, which MLIR doesn't read."""
+    model = convolution_model((1, CHANNELS, 1, "width"))
+    del model.graph.node[0].attribute[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ModelImportError, match=r"/stem/Conv.*: a result would be of size -1"):
+        iree.winograd.import_onnx(model)
+
+
 def test_padding_of_a_convolution_that_takes_elements_away() -> None:
     model, cropped = convolution_model((1, CHANNELS, 12, 12)), convolution_model((1, CHANNELS, 11, 11))
     for each, pads in ((model, [1, -1, -1, 1]), (cropped, [1, 0, 0, 1])):

@@ -143,6 +143,8 @@ def compile(
         check_option_files(winograd_options, damage.append)
         for message in damage:
             warnings.warn(message, TuningDatabaseWarning, stacklevel=2)
+    if isinstance(flags, str):
+        raise InvalidOptionError(f"flags must be a list of them, got the text {flags!r}")
     all_flags = (*target_flags(target), *flags)
     failures: list[Diagnostic] = []
     left: list[Diagnostic] = []
@@ -175,6 +177,8 @@ def open_session(flags: tuple[str, ...], options: WinogradOptions | None) -> api
     `CompilationError` where the compiler can't write temporary files.
     """
     check_temporary_folder()
+    if strange := next((flag for flag in flags if not isinstance(flag, str)), None):
+        raise InvalidOptionError(f"flags must be texts, got {strange!r}")
     if own := next((flag for flag in flags if flag.lstrip("-").startswith(_OWN_FLAGS)), None):
         raise InvalidOptionError(f"{own} is a flag of the command: in Python it is an option, a keyword")
     session = api.Session()

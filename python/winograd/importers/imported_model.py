@@ -99,8 +99,8 @@ def imported_model(
     """The program in `module`, an operation of any MLIR `bindings`, whose function is `entry`.
 
     Its constants that refer to resources of the names in `weights` become placeholders. The compiled
-    program says its `names`. Raises `ModelImportError` when one of these is no
-    tensor.
+    program says its `names`. Raises `ModelImportError` when one of these is no tensor, or something has a
+    negative size.
     """
     function = next(
         each
@@ -114,11 +114,16 @@ def imported_model(
         inputs, outputs = map(named, (inputs, outputs), names)
         _note_names(bindings, function, names)
 
+    negative: list[str] = []
+
     def replace(operation: Any) -> Any:
+        negative.extend(_negative_sizes(bindings, operation))
         _replace_by_placeholder(bindings, operation, weights)
         return bindings.WalkResult.ADVANCE
 
     module.walk(replace)
+    if negative:
+        raise ModelImportError(negative[0])
     program = io.BytesIO()
     module.write_bytecode(program)
     return ImportedModel(
@@ -128,6 +133,20 @@ def imported_model(
         inputs=inputs,
         outputs=outputs,
     )
+
+
+def _negative_sizes(bindings: Any, operation: Any) -> list[str]:
+    """Results of negative size, which MLIR would not read again.
+
+    torch-mlir doesn't ask whether windows fit in their image.
+    """
+    tensors = (each.type for each in operation.results if isinstance(each.type, bindings.RankedTensorType))
+    return [
+        f"{operation.location}: a result would be of size {size}"
+        for type_ in tensors
+        for dimension, size in enumerate(type_.shape)
+        if size < 0 and not type_.is_dynamic_dim(dimension)
+    ]
 
 
 def _note_names(bindings: Any, function: Any, names: Names) -> None:

@@ -108,11 +108,16 @@ def load(
     Warns with `ThreadsWarning` where kernels of the program are for another number of threads. Raises
     `LoadError` when the file can't be read, isn't a compiled program, is damaged, is compiled for other
     devices, processors or versions of IREE, or has functions none of which can be called on arrays, and when
-    there is no such device; `InvalidOptionError` for a number of threads that isn't positive, or is given for
-    a device other than local-task, for what that variable can't name, and as `specialize` does.
+    there is no such device; `InvalidOptionError` for a device that is no text, for threads that are no
+    positive integer, or are given for a device other than local-task, for what that variable can't name, and
+    as `specialize` does.
     """
-    if threads is not None and (threads < 1 or driver_name(device) != "local-task"):
-        raise InvalidOptionError(f"threads must be positive and for local-task, got {threads} for {device!r}")
+    if not isinstance(device, str):
+        raise InvalidOptionError(f"device must be a URI of IREE's runtime, got {device!r}")
+    if threads is not None and (not _is_count(threads) or driver_name(device) != "local-task"):
+        raise InvalidOptionError(
+            f"threads must be positive and for local-task, got {threads!r} for {device!r}"
+        )
     opened = open_device(device, threads)
     loaded = load_on(program, opened)
     if specialize is not None:
@@ -162,6 +167,10 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
         reasons = "; ".join(f"{function}: {reason}" for function, reason in loaded.refused.items())
         raise LoadError(f"{name} has no function that can be called on arrays: {reasons}")
     return loaded
+
+
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and number >= 1
 
 
 def _name(program: bytes | str | PathLike[str]) -> str:

@@ -6,6 +6,7 @@ import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 import iree.compiler
@@ -50,10 +51,18 @@ def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatc
     assert open_device("local-task", physical_cores()) is open_device("local-task")
 
 
-@pytest.mark.parametrize(("device", "threads"), [("local-task", 0), ("local-sync", 2)])
-def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: int) -> None:
-    with pytest.raises(InvalidOptionError, match=f"got {threads} for '{device}'"):
+@pytest.mark.parametrize(
+    ("device", "threads"), [("local-task", 0), ("local-sync", 2), ("local-task", "2"), ("local-task", 1.5)]
+)
+def test_a_number_of_threads_that_makes_no_sense(vmfb: bytes, device: str, threads: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=f"got {threads!r} for '{device}'"):
         load(vmfb, device, threads=threads)
+
+
+@pytest.mark.parametrize("device", [None, 3])
+def test_a_device_that_is_no_text(vmfb: bytes, device: Any) -> None:
+    with pytest.raises(InvalidOptionError, match=f"device must be a URI of IREE's runtime, got {device}"):
+        load(vmfb, device)
 
 
 def test_kernels_for_another_number_of_threads_are_named(vmfb: bytes, tmp_path: Path) -> None:
