@@ -434,6 +434,18 @@ RUNS: Mapping[str, Run] = {
         "open_sizes --threads 2 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
         "--burst 0.04 --network ...` by `chrt -f 1` at `bb75e828",
     ),
+    "open-sizes-zen4-without-avx512.json": Run(
+        "2026-12-01",
+        "Zen 4 with AVX-512 hidden, beside other work",
+        "open_sizes --programs build/open-sizes --rounds 5 --burst 0.03 --network ...` by `chrt -f 1` at "
+        "`a4be0a8d",
+    ),
+    "open-sizes-zen4-without-avx512-2-threads.json": Run(
+        "2026-12-01",
+        "Zen 4 with AVX-512 hidden, beside other work",
+        "open_sizes --threads 2 --programs build/open-sizes --rounds 5 --burst 0.03 --network ...` by "
+        "`chrt -f 1` at `a4be0a8d",
+    ),
     "open-sizes.json": Run(
         "2026-12-01",
         "Emerald Rapids, one virtual processor beside other work",
