@@ -46,6 +46,9 @@ WORKGROUP_QUADS = 16
 CHANNELS_FIRST_QUADS = 4
 """The same where channels of an image lie far apart: neighbouring tiles are what shares its cache lines."""
 
+MAX_BRANCHING_TILE = 96
+"""Elements of a tile of unknown sizes whose outputs may be computed where each is stored: of larger ones what
+they are of is spilled. Of smaller ones more is requested before the first sum."""
 OPERAND_REGISTERS = 64
 """Of a thread, for what an epilogue reads of images before any of its results is stored."""
 
@@ -268,7 +271,8 @@ class OutputTransformKernel:
     channels: int = QUAD
     """Of a thread: a quad, or half of one."""
     is_for_cuda: bool = False
-    """Whether outputs of unknown sizes, any of which may not exist, are all computed before one is stored."""
+    """Whether outputs of large tiles of unknown sizes, any of which may not exist, are all computed before
+    one is stored."""
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index]:
         """Tiles, channels."""
@@ -324,7 +328,8 @@ class OutputTransformKernel:
             summands = (products.load(product + part * products.stride(1)) for part in range(parts))
             return reduce(arith.addf, summands)
 
-        are_kept = self.is_for_cuda and bool(shape.unknown_sizes)
+        is_large = shape.transform_size > MAX_BRANCHING_TILE
+        are_kept = self.is_for_cuda and bool(shape.unknown_sizes) and is_large
         transform_output(packing, sized, tile, channel, first, load, output, epilogue, are_kept=are_kept)
 
 
