@@ -15,6 +15,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from os import PathLike, fspath
 from types import MappingProxyType
 from typing import Any, NoReturn, Protocol, TypeVar
@@ -170,7 +171,7 @@ def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgr
 
 
 def _is_count(number: object) -> bool:
-    return isinstance(number, int) and number >= 1
+    return isinstance(number, Integral) and int(number) >= 1
 
 
 def _name(program: bytes | str | PathLike[str]) -> str:

@@ -46,6 +46,11 @@ def test_one_thread_is_the_calling_one(vmfb: bytes) -> None:
     assert open_device("local-task", 1) is open_device("local-sync")
 
 
+def test_a_number_of_threads_may_be_any_integer(vmfb: bytes) -> None:
+    x = random_array(4, 64)
+    np.testing.assert_array_equal(load(vmfb, "local-task", threads=np.int64(2))(x), 2 * x)
+
+
 def test_as_many_threads_as_cores_are_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("iree.winograd.loading.device.available_processors", os.cpu_count)
     assert open_device("local-task", physical_cores()) is open_device("local-task")
