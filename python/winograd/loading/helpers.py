@@ -60,7 +60,8 @@ class Helpers:
         """Of the programs that are there, the addresses of what helpers run."""
         self._runs: weakref.ref[object] | None = None
         self._threads: list[threading.Thread] = []
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        """Held while programs or threads come and go."""
 
     @staticmethod
     def are_admitted(module: Any) -> bool:
@@ -100,14 +101,20 @@ class Helpers:
 
     def stop(self) -> None:
         """Have the threads end, and wait for that; callers do without them."""
-        with self._lock:
-            self._mailbox[STOPPED] = 1
-            self._mailbox[SLEEPING : SLEEPING + 4] = 0
-            address = ctypes.c_void_p(self._mailbox.ctypes.data + SLEEPING)
-            c_library().syscall(FUTEX, address, WAKE, _ALL, None)
-            interrupts = [each for thread in self._threads if (each := _joined(thread)) is not None]
-            self._mailbox[STOPPED] = 0
-            self._threads, self._runs = [], None
+        try:
+            with self._lock:
+                self._stop()
+        finally:
+            self._leave_gone()
+
+    def _stop(self) -> None:
+        self._mailbox[STOPPED] = 1
+        self._mailbox[SLEEPING : SLEEPING + 4] = 0
+        address = ctypes.c_void_p(self._mailbox.ctypes.data + SLEEPING)
+        c_library().syscall(FUTEX, address, WAKE, _ALL, None)
+        interrupts = [each for thread in self._threads if (each := _joined(thread)) is not None]
+        self._mailbox[STOPPED] = 0
+        self._threads, self._runs = [], None
         if interrupts:
             raise interrupts[0]
 
@@ -119,8 +126,12 @@ class Helpers:
     def _leave_gone(self) -> None:
         """Have helpers run no code of programs that are gone, or leave that to who holds the lock.
 
-        That one may wait for this thread: the collector runs in helpers, too, while they begin and end.
+        That one may wait for this thread, or be this thread: the collector runs wherever Python does, also
+        in helpers, while they begin and end. One that has begun can't wait for its own end, and leaves
+        programs to who loads or drops the next.
         """
+        if threading.get_ident() in [thread.ident for thread in self._threads]:
+            return
         while self._gone and self._lock.acquire(blocking=False):
             try:
                 # Others may have been as fast.
@@ -129,7 +140,7 @@ class Helpers:
                     # It isn't there in a process that was forked since.
                     self._code.pop(program, None)
                     if self._runs is program:
-                        self.stop()
+                        self._stop()
                         self._start()
             finally:
                 self._lock.release()

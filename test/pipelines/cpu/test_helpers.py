@@ -270,6 +270,25 @@ CASES = {
         "cycle = [kept]\ncycle.append(cycle)\nhelpers = program.main.device.helpers\ndel kept, cycle, first\n"
         "assert len(helpers._code) == 1\ncheck()"
     ),
+    "garbage that a helper collects as it begins": (
+        "del program\ngc.collect()\ngc.disable()\nrun, dropped = threading.Thread.run, threading.Event()\n"
+        "def collecting(thread):\n  dropped.wait()\n  gc.collect()\n  run(thread)\n"
+        "threading.Thread.run = collecting\n"
+        "cycle = [load(sys.argv[1], threads=2)]\nhelpers = cycle[0].main.device.helpers\n"
+        "cycle.append(cycle)\ndel cycle\nprevious = helpers._threads\ndropped.set()\n"
+        "while not helpers._gone: pass\nprogram = load(sys.argv[1], threads=2)\n"
+        "assert not any(each.is_alive() for each in previous)\n"
+        "assert len(helpers._code) == 1 and not helpers._gone\ncheck()"
+    ),
+    "garbage that is collected while helpers end": (
+        "gc.disable()\nfirst = program\nprogram, last = (load(sys.argv[1], threads=2) for _ in range(2))\n"
+        "helpers, join = program.main.device.helpers, threading.Thread.join\n"
+        "cycle = [first]\ncycle.append(cycle)\ndel first, cycle\n"
+        "def collecting(thread):\n  gc.collect()\n  join(thread)\n"
+        "threading.Thread.join = collecting\nhelpers.stop()\nthreading.Thread.join = join\n"
+        "assert len(helpers._code) == 2 and not helpers._gone\n"
+        "assert not any(each.name == 'helper' for each in threading.enumerate())\ncheck()"
+    ),
     "a fork": (
         "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
     ),
