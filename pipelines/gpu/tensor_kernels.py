@@ -135,7 +135,7 @@ def _misfit_of_maxima(operation: MaxPooling, target: GpuTarget) -> Reason | None
         return None
     if operation.half is None:
         return "threads read all elements of their windows in place on GPUs"
-    if not target.compares_half:
+    if not target.has_maxima:
         return f"the target has no maxima of pairs of {operation.half}"
     if operation.windows.channels % OCTET:
         return f"{operation.windows.channels} channels are no whole eights"

@@ -158,8 +158,8 @@ class GpuTarget:
         return self.residency_attribute is not None
 
     @property
-    def compares_half(self) -> bool:
-        """Whether it has maxima of pairs of half precision that keep NaN: through CUDA, from sm_80 on."""
+    def has_maxima(self) -> bool:
+        """Whether it has instructions for maxima that keep NaN: through CUDA, from sm_80 on."""
         return self.takes_ptx and self.matrix_unit is not None
 
     def together(self, channels: int, *elements: str) -> int:

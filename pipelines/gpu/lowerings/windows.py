@@ -25,23 +25,23 @@ from iree.winograd.pipelines.problems.tensor_operations import MaxPooling, Windo
 
 def lowered_windows(launcher: Launcher, operation: MaxPooling | WindowSums) -> ir.Value:
     """Emits the dispatch of an operation: `N x OH... x C`."""
-    windows, sizes = operation.windows, _sizes(operation)
+    windows, sizes, target = operation.windows, _sizes(operation), launcher.target
     by_quads = windows.channels % QUAD == 0
     read, image = image_in_place(operation.image, windows.channels, by_quads=by_quads)
     element = image.element if operation.half is None else str(operation.half)
-    together = launcher.target.together(windows.channels, image.element, element)
+    together = target.together(windows.channels, image.element, element)
     image = replace(image, together=together)
     images = batch if isinstance(batch := sizes[BATCH], int) else 1
     kernel: WindowKernel
     if isinstance(operation, MaxPooling):
-        kernel = MaxPoolingKernel(windows, images, together)
+        kernel = MaxPoolingKernel(windows, images, together, target.has_maxima)
     else:
         finish = PixelFunction.of(operation.finishing.operations, operation.finishing.dimensions)
         kernel = WindowSumsKernel(windows, images, together, finish)
     extents = image.extents[0], *windows.outputs, windows.channels
     dynamic = image_tensor(operation.like.type, "output", channels_first=False).dynamic
     result = TensorArgument(extents, element, image.by_quads, dynamic, together=together)
-    threads = WorkgroupThreads(WINDOW_THREADS)
+    threads = WorkgroupThreads(WINDOW_THREADS, kernel.resident_threads)
     return launcher.launch(kernel, kernel.name, threads, [(read, image)], result, sizes)
 
 

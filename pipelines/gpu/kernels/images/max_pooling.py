@@ -10,7 +10,7 @@ from typing import ClassVar
 from iree.winograd.dialect.bindings import arith, ir
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import splat
-from iree.winograd.pipelines.gpu.device.half_pairs import maximum
+from iree.winograd.pipelines.gpu.device.maximum import maximum
 from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 
 from .windows import WindowKernel
@@ -21,6 +21,8 @@ class MaxPoolingKernel(WindowKernel):
     """The largest of each channel, or a NaN. In place of an element outside of the image is the nearest one
     inside, which the window has, too."""
 
+    by_instructions: bool = False
+    """Of NVIDIA's GPUs, which numbers of half precision need."""
     kind: ClassVar[str] = "window_max"
 
     def _neutral(self, image: GlobalBuffer) -> ir.Value:
@@ -30,9 +32,7 @@ class MaxPoolingKernel(WindowKernel):
         return image.load(offset) if image.element == image.computed else image.load_stored(offset)
 
     def _combined(self, one: ir.Value, other: ir.Value) -> ir.Value:
-        if isinstance(ir.VectorType(one.type).element_type, ir.F32Type):
-            return arith.maximumf(one, other)
-        return maximum(one, other)
+        return maximum(one, other) if self.by_instructions else arith.maximumf(one, other)
 
     def _store(self, reduced: ir.Value, output: GlobalBuffer, place: Sequence[Index], channel: Index) -> None:
         offset = output.offset([*place, channel])

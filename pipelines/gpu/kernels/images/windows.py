@@ -28,6 +28,8 @@ _MOST_COLUMNS = 6
 """Quads or octets that a thread has in registers."""
 _MOST_LOADS = 32
 """Of a thread, written out without a loop."""
+_RESIDENT_THREADS = 512
+"""Of a multiprocessor that has 128 registers for each."""
 _MANY_THREADS = 1 << 16
 """As many as keep the memory of large GPUs busy."""
 
@@ -96,6 +98,15 @@ class WindowKernel(ABC):
         """Writes what a window is reduced to."""
 
     @property
+    def resident_threads(self) -> int | None:
+        """Threads of a multiprocessor that have registers for all elements of a window, if that matters.
+
+        By itself NVIDIA's assembler has a thread load a few at once, so that many threads fit. Images of
+        unknown sizes may have few windows, whose threads then wait for one load after the other.
+        """
+        return _RESIDENT_THREADS if self.windows.are_open else None
+
+    @property
     def along(self) -> int:
         """Windows of a thread, of those with fewest loads for each."""
         if self.windows.are_open:
@@ -126,31 +137,35 @@ class WindowKernel(ABC):
         """Those of `along` windows, the first of which is given."""
         *rows, size = self.windows.size
         columns = self._columns(self.along)
-        neutral = self._neutral(image)
         last = len(rows)
         in_row = [found_at.place(last, windows[last], Index(column)) for column in columns]
 
         # Of a long row, which a thread has alone, only what it is reduced to is kept.
         kept = columns if len(columns) <= _MOST_COLUMNS else [0]
 
-        def row(element: Sequence[Index], so_far: Sequence[ir.Value]) -> list[ir.Value]:
+        def load(element: Sequence[Index]) -> list[ir.Value]:
             places = [found_at.place(d, windows[d], each) for d, each in enumerate(element)]
             loaded = []
             for column in in_row:
                 positions, inside = zip(*places, column, strict=True)
-                offset = image.offset([batch, *positions, channel])
+                offset = image.pixel_offset([batch, *positions], channel)
                 loaded.append(self._loaded(image, offset, all_of(inside)))
+            return loaded
+
+        def combined(so_far: Sequence[ir.Value], loaded: Sequence[ir.Value]) -> list[ir.Value]:
             if len(kept) < len(columns):
                 return [reduce(self._combined, loaded, *so_far)]
             return [self._combined(before, value) for before, value in zip(so_far, loaded, strict=True)]
 
-        found = [neutral] * len(kept)
         if prod(rows) * len(columns) <= _MOST_LOADS:
-            for element in product(*map(range, rows)):
-                found = row([Index(each) for each in element], found)
+            first, *others = (load([*map(Index, element)]) for element in product(*map(range, rows)))
+            found = reduce(
+                combined, others, first if len(kept) == len(columns) else [reduce(self._combined, first)]
+            )
         else:
+            neutral = [self._neutral(image)] * len(kept)
             found = loop_carried(
-                prod(rows), 1, found, lambda i, so_far: row(unflatten(i, rows), so_far), "row"
+                prod(rows), 1, neutral, lambda i, so_far: combined(so_far, load(unflatten(i, rows))), "row"
             )
         if len(kept) < len(columns):
             return found

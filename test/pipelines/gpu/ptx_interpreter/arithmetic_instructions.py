@@ -44,7 +44,8 @@ class ArithmeticInstructions(WarpState):
             left, right = (self.value(operand, "b32") for operand in each.operands[1:3])
             self.write(each.operands[0], maxima_of_pairs(left, right, PAIRS[each.opcode[-1]]), active)
             return
-        self._binary(each, active, np.fmax if each.opcode[-1] == "f32" else np.maximum)
+        drops_nan = each.opcode[-1] == "f32" and "NaN" not in each.opcode
+        self._binary(each, active, np.fmax if drops_nan else np.maximum)
 
     def do_div(self, each: Instruction, active: Array) -> None:
         if "ftz" in each.opcode:
