@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from iree.winograd.pipelines.cpu.kernels.kernel_of import scheduled_shape
+from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.cpu.processor.target import CpuTarget
 from iree.winograd.pipelines.cpu.schedules.bf16_vectors import Bf16VectorSchedule
-from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule
+from iree.winograd.pipelines.cpu.schedules.depthwise import DepthwiseSchedule, can_fetch
 from iree.winograd.pipelines.cpu.schedules.depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from iree.winograd.pipelines.cpu.schedules.direct import DirectSchedule
 from iree.winograd.pipelines.cpu.schedules.fit import CpuSchedule
@@ -47,7 +48,8 @@ SHORTEST_BLOCK = 32
 """Channels of a reduction block where an algorithm would exceed the error limit by longer ones."""
 FETCHING_PROCESSORS = ("znver4",)
 """Those on which fetching images while tiles are multiplied was measured to gain, by LLVM's names: on others
-the lines that are asked for may keep the tiles waiting, so that tuning has to find a gain."""
+the lines that are asked for may keep the tiles waiting, so that tuning has to find a gain. So do rows of
+depthwise layers by vectors that are parts of a cache line."""
 
 StageSeconds = Mapping[str, float]
 
@@ -157,6 +159,13 @@ def _fetching_images(
     return replace(schedule, image_prefetch=1) if is_gain and schedule.filter_block is None else schedule
 
 
+def _fetching_rows(
+    schedule: DepthwiseSchedule, shape: ConvolutionShape, target: CpuTarget, machine: CpuMachine
+) -> DepthwiseSchedule:
+    is_gain = machine.name in FETCHING_PROCESSORS and schedule.vector_width < CACHE_LINE_FLOATS
+    return replace(schedule, image_prefetch=1) if is_gain and can_fetch(shape, schedule) else schedule
+
+
 def _with_shorter_sums(schedule: WinogradSchedule) -> WinogradSchedule | None:
     # Sums of filters that workgroups transform are as long as the blocks that these are transformed in allow.
     if schedule.filter_block is not None or schedule.reduction_block <= SHORTEST_BLOCK:
@@ -224,6 +233,7 @@ KERNEL_CHOICES: Mapping[type[CpuSchedule], KernelChoice] = MappingProxyType(
             lambda shape, target, machine, threads: depthwise_defaults(shape, target, threads),
             depthwise_schedules,
             _of_convolution(depthwise_seconds),
+            _fetching_rows,
             told=told_depthwise,
         ),
         WeightGradientSchedule: KernelChoice(

@@ -117,15 +117,19 @@ def direct_schedules(
 def depthwise_schedules(
     shape: ConvolutionShape, target: CpuTarget, threads: int, default: DepthwiseSchedule
 ) -> Iterator[DepthwiseSchedule]:
-    """The `default` with other register pixels, vectors per pass and splits, its input copied or in place."""
+    """The `default` with other register pixels, vectors per pass and splits, its input copied or in place.
+
+    What it fetches ahead it may leave out.
+    """
     vectors = ceil_div(shape.output_channels, default.vector_width)
     pixels = shape.output_size[-1]
     copies: list[int | None] = [None, *([default.row_block] if can_copy(shape) else [])]
-    for register_pixels, vectors_per_pass, split, copied_rows in product(
+    for register_pixels, vectors_per_pass, split, copied_rows, image_prefetch in product(
         sorted({min(pixels, count) for count in REGISTER_PIXELS}),
         sorted({min(vectors, count) for count in TUNED_VECTORS_PER_PASS}),
         _channel_splits(threads, vectors),
         copies,
+        dict.fromkeys((default.image_prefetch, None)),
     ):
         schedule = replace(
             default,
@@ -133,6 +137,7 @@ def depthwise_schedules(
             vectors_per_pass=vectors_per_pass,
             channel_splits=split,
             copied_rows=copied_rows,
+            image_prefetch=image_prefetch,
         )
         if misfit(schedule, shape.channels_last, target) is None:
             yield schedule

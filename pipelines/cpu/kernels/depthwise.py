@@ -20,11 +20,11 @@ from iree.winograd.pipelines.emission.block_sums import loop_in_blocks
 from iree.winograd.pipelines.emission.buffer import Buffer, clear_elements, scratch
 from iree.winograd.pipelines.emission.control_flow import loop, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index, ceildiv, unflatten
+from iree.winograd.pipelines.emission.index import Index, IndexLike, ceildiv, unflatten
 from iree.winograd.pipelines.emission.sized_shape import SizedShape
 from iree.winograd.pipelines.emission.vectors import splat
 from iree.winograd.pipelines.emission.work import Sizes, Work
-from iree.winograd.pipelines.problems.cache_line import L1_WAY_BYTES
+from iree.winograd.pipelines.problems.cache_line import CACHE_LINE_BYTES, L1_WAY_BYTES
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .depthwise_products import DepthwiseProducts, TapRow
@@ -190,6 +190,7 @@ class DepthwiseKernel:
                     with loop(self.blocks.steps(pass_, passes.count), name="vector") as step:
                         block = self.blocks.at(pass_, passes.count, step)
                         sums = self._sum(image, filters, number, pixels, block)
+                        self._prefetch(image, store.output, number, pixels, step)
                         place = (*position, pixels.start)
                         store.emit(sums, number, place, self.blocks.first(block), pixels.start)
 
@@ -315,6 +316,36 @@ class DepthwiseKernel:
 
         zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
         return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
+
+    def _prefetch(
+        self, image: Buffer, output: Buffer, number: Index, pixels: PixelBlock, vector: Index
+    ) -> None:
+        """Fetches a vector's part of what later blocks read of rows that none has read yet, and write.
+
+        Processors see lines of several rows in turns, none of which they take for the next one's.
+        """
+        blocks, shape, decomposition = self.schedule.image_prefetch, self.shape, self.shape.decomposition
+        if blocks is None:
+            return
+        (row,) = pixels.row
+        step, dilation, taps = decomposition.step, decomposition.dilation, shape.kernel_size[-2]
+        later = pixels.start + blocks * self.schedule.register_pixels
+        column = later * step[-1] - shape.padding_low[-1]
+        for tap in range(taps - min(taps, ceil_div(step[-2], dilation[-2])), taps):
+            coordinate = row * step[-2] + tap * dilation[-2] - shape.padding_low[-2]
+            self._prefetch_part(image, [number, coordinate, column, 0], step[-1], vector)
+        self._prefetch_part(output, [number, row, later, 0], 1, vector, to_write=True)
+
+    def _prefetch_part(
+        self, buffer: Buffer, first: list[IndexLike], step: int, vector: Index, *, to_write: bool = False
+    ) -> None:
+        """That of a vector of what a block of pixels that are `step` apart reads or writes of a row."""
+        line = CACHE_LINE_BYTES // buffer.number.bytes
+        elements = self.schedule.register_pixels * step * buffer.known_stride(-2)
+        lines = ceil_div(ceil_div(elements, line), self.blocks.count)
+        begin = buffer.offset(first) + vector * (lines * line)
+        for number in range(lines):
+            buffer.prefetch(begin + number * line, to_write=to_write)
 
     @property
     def is_unrolled(self) -> bool:

@@ -30,7 +30,9 @@ class DepthwiseSchedule(RunningSumSchedule):
     computed for `vectors_per_pass` vectors of channels before the next ones, so that rows of the input are
     still in the L1 cache when the next row of outputs reads them. `channel_splits` workgroups share a block
     of rows, each computing its part of the channels. What `copied_rows` rows of outputs read of one vector of
-    channels is copied first, or, where that is None, read in place. Of `block_multiple` see `DirectSchedule`.
+    channels is copied first, or, where that is None, read in place. With `image_prefetch` a workgroup that
+    has all channels fetches what it reads and writes so many register blocks later. Of `block_multiple` see
+    `DirectSchedule`.
 
     Raises ValueError for sizes that are not positive.
     """
@@ -43,6 +45,7 @@ class DepthwiseSchedule(RunningSumSchedule):
     vectors_per_pass: int
     channel_splits: int = 1
     copied_rows: int | None = None
+    image_prefetch: int | None = None
     block_multiple: int | None = None
 
     @property
@@ -90,6 +93,17 @@ def shares_pixels(shape: ConvolutionShape, target: CpuTarget) -> bool:
 def can_copy(shape: ConvolutionShape) -> bool:
     """Whether the kernel can copy the input of this convolution: rows of an image, channel by channel."""
     return shape.spatial_rank <= 2 and shape.input_channels == shape.output_channels == shape.groups
+
+
+def can_fetch(shape: ConvolutionShape, schedule: DepthwiseSchedule) -> bool:
+    """Whether a workgroup can fetch what it reads of a row later: all channels of an image where it is."""
+    vectors = schedule.vectors_per_pass if schedule.channel_splits == 1 else 0
+    return (
+        shape.spatial_rank == 2
+        and shape.groups > 1
+        and vectors * schedule.vector_width >= shape.output_channels
+        and schedule.copied_rows is None
+    )
 
 
 def copied_extents(shape: ConvolutionShape, rows: int) -> tuple[int, ...]:

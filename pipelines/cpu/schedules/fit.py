@@ -17,7 +17,7 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradi
 
 from .bf16_vectors import Bf16VectorSchedule
 from .channel_blocks import ChannelBlocks
-from .depthwise import DepthwiseSchedule, can_copy, depthwise_workgroup_bytes, shares_pixels
+from .depthwise import DepthwiseSchedule, can_copy, can_fetch, depthwise_workgroup_bytes, shares_pixels
 from .depthwise_weight_gradient import DepthwiseWeightGradientSchedule
 from .direct import (
     DirectSchedule,
@@ -376,6 +376,8 @@ def _depthwise_misfit(
         )
     if schedule.row_block > shape.output_rows:
         return f"row_block {schedule.row_block} exceeds the {shape.output_rows} rows of outputs"
+    if schedule.image_prefetch is not None and not can_fetch(shape, schedule):
+        return "rows are fetched ahead of images that are read where they are, all channels at once"
     if schedule.copied_rows is None:
         return None
     if shape.unknown_sizes:

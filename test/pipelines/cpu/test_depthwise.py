@@ -145,9 +145,27 @@ def test_agrees_with_float64_where_the_input_is_copied() -> None:
     def copied(program: Program, rows: int) -> Program:
         default = space.default_schedule(shape_of(program))
         assert isinstance(default, DepthwiseSchedule)
-        return replace(program, schedule=replace(default, copied_rows=rows))
+        return replace(program, schedule=replace(default, copied_rows=rows, image_prefetch=None))
 
     check_together([copied(*case) for case in COPIED])
+
+
+FETCHING = [
+    depthwise((9, 21), 40, (3, 3), **SAME),
+    depthwise((11, 30), 24, (5, 3), strides=(2, 3), low=(2, 1), high=(2, 1), batch=2),
+    depthwise((12, 12), 16, (3, 3), strides=(3, 1), dilations=(2, 2), low=(2, 2), high=(2, 2)),
+    depthwise((5, 12), 8, (2, 3), 2, 2, low=(0, 1), high=(1, 1)),
+]
+
+
+def test_agrees_with_float64_where_rows_are_fetched_ahead() -> None:
+    """Of a row that is read for the first time, as many for each row of outputs as rows are strided."""
+
+    def fetching(program: Program, blocks: int) -> Program:
+        schedule = DepthwiseSchedule(8, 5, 4, 5, image_prefetch=blocks)
+        return replace(program, schedule=schedule)
+
+    check_together([fetching(program, blocks) for program in FETCHING for blocks in (1, 4)])
 
 
 def dense(

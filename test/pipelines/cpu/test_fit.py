@@ -51,6 +51,7 @@ def test_what_fits_is_taken(schedule: WinogradSchedule | DirectSchedule | Depthw
         (DEPTHWISE, {"vector_width": 1}, "vectors of 1 lanes don't hold whole groups of 2"),
         (DEPTHWISE, {"register_pixels": 13}, "register_pixels 13 exceeds the 12 outputs of a row"),
         (DEPTHWISE, {"row_block": 13}, "row_block 13 exceeds the 12 rows of outputs"),
+        (DEPTHWISE, {"image_prefetch": 1, "vectors_per_pass": 1}, "rows are fetched ahead of images"),
     ],
 )
 def test_what_does_not_fit_is_an_error(

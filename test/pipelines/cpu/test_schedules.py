@@ -192,6 +192,20 @@ def test_depthwise_images_that_may_come_from_far_are_read_in_one_pass(
     schedule = space.default_schedule(convolution_shape(problem, direct_algorithm(problem)))
     assert isinstance(schedule, DepthwiseSchedule)
     assert schedule.vectors_per_pass == vectors
+    assert (schedule.image_prefetch is not None) == (vectors == 8)
+
+
+@pytest.mark.parametrize(("cpu", "features"), [("znver4", "+avx2,+fma,+avx512f"), ("haswell", "+avx2,+fma")])
+def test_depthwise_rows_are_fetched_ahead_only_where_that_was_measured_to_gain(
+    cpu: str, features: str
+) -> None:
+    target = CpuTarget.of(cpu, features)
+    one = (1, 1)
+    problem = ConvolutionProblem(1, (192, 160), one, one, (3, 3), one, one, 64, 64, 64)
+    space = CpuSearchSpace(target, CpuBackend(target).default_machine)
+    schedule = space.default_schedule(convolution_shape(problem, direct_algorithm(problem)))
+    assert isinstance(schedule, DepthwiseSchedule)
+    assert schedule.image_prefetch is None
 
 
 @pytest.mark.parametrize(("pixels", "channels"), [(49, 3072), (257, 1536), (50, 3072), (35, 4608)])

@@ -141,7 +141,10 @@ RANGED = [
     replace(
         DEPTHWISE,
         schedule=LANES,
-        ranges=(ScheduleRange(DepthwiseSchedule(4, 3, 2, 4), 0.5, 25), ScheduleRange(LANES, 1.0, None)),
+        ranges=(
+            ScheduleRange(DepthwiseSchedule(4, 3, 2, 9, image_prefetch=1), 0.5, 25),
+            ScheduleRange(LANES, 1.0, None),
+        ),
         adds_image=True,
     ),
 ]
