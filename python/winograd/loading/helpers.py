@@ -42,8 +42,8 @@ class Helpers:
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self._gone: list[tuple[weakref.ref[object], Any]] = []
-        """Programs that are about to go, and the contexts that keep their code until helpers have left it."""
+        self._ended = False
+        """Whether no threads begin any more."""
         self._mailbox = _pages(MAILBOX_BYTES)
         self._memory = [_pages(WORKER_MEMORY) for _ in range(count)]
         self.begin()
@@ -56,8 +56,10 @@ class Helpers:
         held by one, and programs are on a device that is opened anew.
         """
         self._mailbox[:] = 0
-        self._code: dict[weakref.ref[object], int] = {}
-        """Of the programs that are there, the addresses of what helpers run."""
+        self._code: dict[weakref.ref[object], tuple[int, Any]] = {}
+        """Of programs, the addresses of what helpers run, and contexts that keep it until they left it."""
+        self._gone: list[weakref.ref[object]] = []
+        """Programs that helpers have to leave."""
         self._runs: weakref.ref[object] | None = None
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
@@ -88,15 +90,9 @@ class Helpers:
             address = int(self._field(HELPER_FUNCTION, np.uint64))
             if not address:
                 return False
-            reference = weakref.ref(holder)
-            self._code[reference] = address
-            weakref.finalize(holder, self._detach, reference, context).atexit = False
-            try:
-                self._start()
-            except BaseException:
-                # `holder` hasn't got it yet.
-                keep_for_good(context)
-                raise
+            # A finalizer of Python's isn't called once the interpreter begins to end, with threads at work.
+            self._code[weakref.ref(holder, self._detach)] = address, context
+            self._start()
         return True
 
     def stop(self) -> None:
@@ -118,9 +114,14 @@ class Helpers:
         if interrupts:
             raise interrupts[0]
 
-    def _detach(self, program: weakref.ref[object], context: Any) -> None:
-        """The program's code is about to go."""
-        self._gone.append((program, context))
+    def end(self) -> None:
+        """As `stop`, for good."""
+        self._ended = True
+        self.stop()
+
+    def _detach(self, program: weakref.ref[object]) -> None:
+        """The program is gone."""
+        self._gone.append(program)
         self._leave_gone()
 
     def _leave_gone(self) -> None:
@@ -136,9 +137,8 @@ class Helpers:
             try:
                 # Others may have been as fast.
                 with suppress(IndexError):
-                    program, _context = self._gone.pop()
-                    # It isn't there in a process that was forked since.
-                    self._code.pop(program, None)
+                    program = self._gone.pop()
+                    _context = self._code.pop(program, None)
                     if self._runs is program:
                         self._stop()
                         self._start()
@@ -147,7 +147,7 @@ class Helpers:
 
     def _start(self) -> None:
         """Have the threads run code of some program, if they don't run that of one."""
-        if self._threads:
+        if self._threads or self._ended:
             return
         for reference in list(self._code):
             # It stays there while it is held here. What is gone is about to be detached.
@@ -158,7 +158,8 @@ class Helpers:
 
     def _run(self, program: weakref.ref[object], holder: object) -> None:
         self._runs = program
-        run = _RUN(self._code[program])
+        address, _context = self._code[program]
+        run = _RUN(address)
         for number, memory in enumerate(self._memory):
             places = (self._mailbox.ctypes.data, memory.ctypes.data)
             # What they run isn't Python: at its end they sleep, or are stopped.
@@ -170,7 +171,7 @@ class Helpers:
                 return
             except BaseException:
                 # Ctrl-C: it may run, but isn't known to. So it keeps what it runs, and its memory.
-                keep_for_good((holder, memory))
+                keep_for_good((self, holder, memory))
                 self._memory[number] = _pages(WORKER_MEMORY)
                 raise
             self._threads.append(thread)
@@ -183,9 +184,9 @@ class Helpers:
 _STARTED: weakref.WeakSet[Helpers] = weakref.WeakSet()
 
 
-def _stop_all() -> None:
+def _end_all() -> None:
     for helpers in list(_STARTED):
-        helpers.stop()
+        helpers.end()
 
 
 def _begin_all() -> None:
@@ -194,7 +195,7 @@ def _begin_all() -> None:
 
 
 # Code that they run is unmapped when the interpreter frees programs.
-atexit.register(_stop_all)
+atexit.register(_end_all)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_begin_all)
 

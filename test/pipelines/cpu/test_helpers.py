@@ -289,6 +289,16 @@ CASES = {
         "assert len(helpers._code) == 2 and not helpers._gone\n"
         "assert not any(each.name == 'helper' for each in threading.enumerate())\ncheck()"
     ),
+    "a program that goes as the interpreter ends": (
+        "import weakref\nkept = load(sys.argv[1], threads=2)\nhelpers = kept.main.device.helpers\n"
+        "previous = helpers._threads\n"
+        # What Python has at exit before what was there when its first finalizer was made.
+        "weakref.finalize._exitfunc()\ndel program\ngc.collect()\n"
+        "assert previous and not any(each.is_alive() for each in previous)\nprogram = kept\ncheck()\n"
+        "from iree.winograd.loading.helpers import _end_all\n_end_all()\n"
+        "program = load(sys.argv[1], threads=2)\ncheck()\n"
+        "assert not any(each.name == 'helper' for each in threading.enumerate())"
+    ),
     "a fork": (
         "child = os.fork()\ncheck()\nif child:\n  _, status = os.waitpid(child, 0)\n  sys.exit(status != 0)"
     ),
