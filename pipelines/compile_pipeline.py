@@ -55,6 +55,7 @@ from .for_target.split_products import SplitProducts
 from .for_target.split_sums import SplitSums
 from .for_target.store_half import StoreHalf
 from .for_target.store_half_gradient import StoreHalfGradient
+from .for_target.store_split import StoreSplit
 from .for_target.sum_repeated_taps import SumRepeatedTaps
 from .for_target.widen_half import WidenHalf
 from .iree_workarounds.admit_shorts import AdmitShorts
@@ -212,6 +213,7 @@ def compile_pipeline(
         ComputeScalesFirst(),
         SeparateReductions(),
         SeparateTranspositions(),
+        StoreSplit(),
         LowerToDispatch(),
         CopyInserted(),
         ComputeAtLoad(),

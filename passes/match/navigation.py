@@ -25,6 +25,9 @@ EXITS = ("func.return", "hal.tensor.export", "util.return")
 SIZE = "tensor.dim"
 """The operation that asks for one size of a tensor."""
 
+LAYOUT_CAST = "builtin.unrealized_conversion_cast"
+"""What stands for a result in a layout of kernels' own, until the kernels that read it are there."""
+
 RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 _VIEWS = ("tensor.cast", *RESHAPES, "tensor.extract_slice")
 _HOLDERS = (KERNEL, "hal.executable", "hal.executable.variant")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.passes.match.navigation import defining_operation
+from iree.winograd.passes.match.navigation import LAYOUT_CAST, defining_operation
 
 # Operations of these dialects that the passes leave without uses have no effect of their own.
-_PURE_DIALECTS = ("affine.", "arith.", "linalg.", "math.", "tensor.", "winograd.")
+_PURE_DIALECTS = ("affine.", "arith.", "linalg.", "math.", "tensor.", "winograd.", LAYOUT_CAST)
 
 
 def erase_if_unused(operations: Iterable[ir.Operation]) -> None:

@@ -13,6 +13,7 @@ from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
 from iree.winograd.pipelines.problems.schedule_range import ScheduleRange
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 from iree.winograd.pipelines.problems.weight_gradient_group import WeightGradientGroup
 
@@ -93,6 +94,18 @@ class Backend(Protocol):
 
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         """What inserts the output into a tensor, where kernels write it in its place there."""
+
+    def split_rows(
+        self,
+        shape: ConvolutionShape,
+        schedule: Schedule,
+        reading: ConvolutionShape,
+        reading_schedule: Schedule,
+    ) -> int | None:
+        """The rows of a block of the operand that a convolution's result is for the one that alone reads it.
+
+        None where its kernels don't split numbers as the other one's multiply them.
+        """
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
         """Why IREE's code computes an operation between convolutions; None where a kernel is to."""

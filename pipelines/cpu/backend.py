@@ -23,6 +23,7 @@ from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.helpers import MOST_THREADS
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
 from .lowering import CpuLowering
@@ -78,6 +79,15 @@ class CpuBackend:
 
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return group.insertion
+
+    def split_rows(
+        self,
+        shape: ConvolutionShape,
+        schedule: Schedule,
+        reading: ConvolutionShape,
+        reading_schedule: Schedule,
+    ) -> int | None:
+        return None
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
         return slower_than_iree(operation) or misfit(operation, self.target)

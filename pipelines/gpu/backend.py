@@ -11,6 +11,7 @@ from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
 from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels, insertion_of
+from iree.winograd.pipelines.gpu.packing.split_rows import split_rows
 from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
@@ -18,6 +19,7 @@ from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
 from iree.winograd.pipelines.problems.iree_code import IreeCode
 from iree.winograd.pipelines.problems.schedule import Schedule
+from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.problems.tensor_operations import TensorOperation
 
 from .lowering import GpuLowering
@@ -70,6 +72,15 @@ class GpuBackend:
 
     def insertion(self, group: ConvolutionGroup) -> ir.Operation | None:
         return insertion_of(group)
+
+    def split_rows(
+        self,
+        shape: ConvolutionShape,
+        schedule: Schedule,
+        reading: ConvolutionShape,
+        reading_schedule: Schedule,
+    ) -> int | None:
+        return split_rows(shape, schedule, reading, reading_schedule)
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
         return misfit(operation, self.target)

@@ -24,6 +24,7 @@ from iree.winograd.passes.match.values.constants import Array, constant_array, i
 
 from .schedule_range import ScheduleRange
 from .shape import ConvolutionShape
+from .split_result import SplitResult, split_result_of
 from .stages import match_stages, require_outputs, stated_facts
 
 
@@ -106,6 +107,11 @@ class ConvolutionGroup:
             )
             for read, channels in reads
         )
+
+    @property
+    def split_result(self) -> SplitResult | None:
+        """How the output is stored where it is split for the only product that reads it."""
+        return split_result_of(self.output_transform.operation)
 
     @property
     def filter_transform(self) -> FilterTransformOp | None:

@@ -10,7 +10,7 @@ from iree.winograd.passes.infrastructure.containment import RewriteFailure, rewr
 from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.infrastructure.remarks import remark_missed
 from iree.winograd.passes.infrastructure.unit import Unit, origin_of, set_origin
-from iree.winograd.passes.match.navigation import defining_operation, transforms
+from iree.winograd.passes.match.navigation import LAYOUT_CAST, defining_operation, transforms
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 from iree.winograd.pipelines.backends.backend import Backend, Lowering
@@ -107,10 +107,17 @@ def _replace(
     origin = origin_of(group.product)
     with group.product.location, ir.InsertionPoint(lowered):
         result = _lowered(group, schedule, lowering)
+        (type_,) = (each.type for each in lowered.results)
+        read = result if result.type == type_ else _cast(result, type_)
     if origin is not None:
         _set_origin_of_dispatches(result, origin)
-    lowered.results[0].replace_all_uses_with(result)
+    lowered.results[0].replace_all_uses_with(read)
     erase_if_unused([lowered])
+
+
+def _cast(stored: ir.Value, type_: ir.Type) -> ir.Value:
+    """Build what stands for a result in a layout of the kernel that reads it, until there is that."""
+    return ir.Operation.create(LAYOUT_CAST, [type_], [stored]).results[0]
 
 
 def _lowered(

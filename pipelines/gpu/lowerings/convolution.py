@@ -7,12 +7,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
+from iree.winograd.passes.build.constants import resource_constant
 from iree.winograd.passes.build.tensors import size_of
 from iree.winograd.passes.infrastructure.algorithm import TAKES_FILTER_ATTRIBUTE_NAME
 from iree.winograd.passes.match.layouts.channel_slice import match_extract
 from iree.winograd.passes.match.layouts.image_layout import to_channels_last
-from iree.winograd.passes.match.navigation import is_empty
+from iree.winograd.passes.match.navigation import LAYOUT_CAST, defining_operation, is_empty, unreshaped
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.passes.match.values.constants import AT_LOAD_ATTRIBUTE, Array, constant_array
 from iree.winograd.pipelines.emission.convolution_signature import (
@@ -43,6 +45,7 @@ from iree.winograd.pipelines.gpu.kernels.matrix_products.products import (
     Product,
     ProductKernel,
 )
+from iree.winograd.pipelines.gpu.kernels.matrix_products.split_results import SplitResultKernel, bound_of
 from iree.winograd.pipelines.gpu.kernels.winograd.fused import FusedKernel
 from iree.winograd.pipelines.gpu.kernels.winograd.transforms import (
     TRANSFORM_THREADS,
@@ -60,8 +63,10 @@ from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels, inser
 from iree.winograd.pipelines.gpu.packing.fused import FusedPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import ProductPacking
+from iree.winograd.pipelines.gpu.packing.split import SPLIT, SplitPacking, SplitRows
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.problems.group import ConvolutionGroup
+from iree.winograd.pipelines.problems.split_result import SplitResult
 
 _ROW_BLOCKS = Size("row_blocks")
 """Of what the kernels of a convolution pass to each other."""
@@ -98,8 +103,6 @@ class ConvolutionLowering(ABC):
         those of all ranges.
         """
         transform = self.group.output_transform
-        reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
-        others = [_read_by_epilogue(*read, by_quads=by_quads) for read in reads]
         is_transposed = transform.channels_first and (self.is_of_range or not writes_channels_first)
         result = image_array(transform.result, "output", by_quads, channels_first=transform.channels_first)
         if is_transposed:
@@ -114,7 +117,24 @@ class ConvolutionLowering(ABC):
             result = TensorArgument.of(whole, by_quads, tensor).part(part.offsets, part.strides)
             # IREE would make an empty operand a constant, of which it copies all before a part is written.
             updated = whole if updated is None and not is_empty(whole) else updated
-        outputs = self.launcher.launch(
+        outputs = self._launch_last(kernel, stage, threads, operands, by_quads, result, updated)
+        return self.channels_first(outputs) if is_transposed and not self.is_of_range else outputs
+
+    def _launch_last(
+        self,
+        kernel: LastKernel,
+        stage: str,
+        threads: WorkgroupThreads,
+        operands: list[Operand],
+        by_quads: bool,
+        result: TensorArgument,
+        updated: ir.Value | None = None,
+    ) -> ir.Value:
+        """Launches the kernel that applies the epilogue, and gives its result."""
+        transform = self.group.output_transform
+        reads = zip(transform.epilogue_operands, transform.indexing_maps, strict=True)
+        others = [_read_by_epilogue(*read, by_quads=by_quads) for read in reads]
+        return self.launcher.launch(
             FinishingKernel.of(kernel, len(operands), transform, self.launcher.target),
             kernel_name(self.group.shape, stage),
             threads,
@@ -123,7 +143,6 @@ class ConvolutionLowering(ABC):
             self._last_sizes,
             updated,
         )
-        return self.channels_first(outputs) if is_transposed and not self.is_of_range else outputs
 
     def channels_first(self, outputs: ir.Value) -> ir.Value:
         """Launches the kernel that transposes outputs."""
@@ -249,8 +268,24 @@ class ProductLowering(ConvolutionLowering):
         """Products that are the results: one kernel where they are of the image in place."""
         packing = self.product.packing
         operands = [self._left(), self._filters(packing, self.product.filter_kernel)]
+        split = self.group.split_result
+        if split is not None:
+            return self._launch_split(split, operands)
         kernel = DirectProductKernel(self.product)
         return self._finished(kernel, "direct", self._threads, operands, packing.output_by_quads)
+
+    def _launch_split(self, split: SplitResult, operands: list[Operand]) -> ir.Value:
+        """Results that are stored as the left operand of the next product."""
+        packing = self.product.packing
+        assert isinstance(packing, SplitPacking), "others' results aren't stored so"
+        layout = SplitRows.of(split.block_rows, packing)
+        tiles = packing.tiles(told(self._sizes)).known
+        assert tiles is not None, "of unknown sizes they aren't, either"
+        result = TensorArgument((ceil_div(tiles, split.block_rows), *layout.extents), SPLIT.name, True)
+        bound = resource_constant(bound_of(split), "winograd_bound_of_result")
+        operands = [*operands, (bound, TensorArgument.of(bound, by_quads=False))]
+        kernel = SplitResultKernel(self.product, split.block_rows)
+        return self._launch_last(kernel, "direct", self._threads, operands, packing.output_by_quads, result)
 
     @property
     def _threads(self) -> WorkgroupThreads:
@@ -264,6 +299,9 @@ class ProductLowering(ConvolutionLowering):
         if kernel is None:
             return self._image(packing.image_by_quads)
         result = self._packed(packing.input_extents(), packing.operand_element)
+        stored = defining_operation(unreshaped(self.group.input_transform.input))
+        if stored is not None and stored.name == LAYOUT_CAST:
+            return stored.operands[0], result
         name = kernel_name(self.group.shape, "input")
         threads = WorkgroupThreads(kernel.threads, warp=packing.schedule.warp_threads)
         operands = [self._image(packing.image_by_quads)]

@@ -207,7 +207,7 @@ class SplitPacking(ProductPacking):
     @property
     def low_part(self) -> int:
         """Numbers of half precision from a high part to its low part, by xor."""
-        return self.schedule.unit.stage_row // 2
+        return _low_part(self.schedule.unit)
 
     def stage_place(self, line: Index, position: Index) -> Index:
         """Where the high part of a position of a stage's row lies, in such numbers.
@@ -215,10 +215,7 @@ class SplitPacking(ProductPacking):
         `line` numbers the rows of all stages.
         """
         unit = self.schedule.unit
-        if not unit.swizzles:
-            return line * unit.stage_row + position
-        chunk = (position // COPIED) ^ (line % unit.row_chunks)
-        return line * unit.stage_row + chunk * COPIED + position % COPIED
+        return line * unit.stage_row + _place_in_row(unit, line, position)
 
     def stage_lines(self, column: Index) -> list[Index]:
         """The rows of a stage that a quad of columns of a block is."""
@@ -248,6 +245,66 @@ class SplitPacking(ProductPacking):
         placed = _swizzled(rows, unit) if unit.swizzles else np.ascontiguousarray(rows)
         packed = np.concatenate([placed.ravel().view(np.float32), scales.astype(np.float32).ravel()])
         return packed.reshape(self.filter_extents())
+
+
+@dataclass(frozen=True)
+class SplitRows:
+    """The left operand of one product of whole stages of channels, on the units that others multiply on."""
+
+    block_rows: int
+    channels: int
+    schedule: MatrixSchedule
+    """Whose stages, units and parts are those of the product, too."""
+
+    @staticmethod
+    def of(block_rows: int, results: SplitPacking) -> SplitRows:
+        """That which has the outputs of a convolution for channels."""
+        return SplitRows(block_rows, results.group_outputs, results.schedule)
+
+    @property
+    def extents(self) -> tuple[int, ...]:
+        """Those of a block, with its scales."""
+        return (self._elements + self.block_rows,)
+
+    @property
+    def _elements(self) -> int:
+        return self.block_rows * self.channels
+
+    @property
+    def stage(self) -> int:
+        """Channels of a stage."""
+        return self.schedule.block_reduction
+
+    @property
+    def low_part(self) -> int:
+        """As that of `SplitPacking`."""
+        return _low_part(self.schedule.unit)
+
+    def line(self, block: Index, stage: Index, row: Index) -> Index:
+        """Where a row of a stage begins, in numbers of half precision."""
+        (stride,) = self.extents
+        return block * (2 * stride) + (stage * self.block_rows + row) * self.schedule.unit.stage_row
+
+    def place_in_line(self, row: Index, position: Index) -> Index:
+        """Where the high part of a position of a stage lies behind that."""
+        return _place_in_row(self.schedule.unit, row, position)
+
+    def scale(self, block: Index, row: Index) -> Index:
+        """The element that is the scale of a row."""
+        (stride,) = self.extents
+        return block * stride + row + self._elements
+
+
+def _low_part(unit: MatrixUnit) -> int:
+    return unit.stage_row // 2
+
+
+def _place_in_row(unit: MatrixUnit, line: Index, position: Index) -> Index:
+    """Where a row of a stage has the high part of a position, by the number of the row."""
+    if not unit.swizzles:
+        return position
+    chunk = (position // COPIED) ^ (line % unit.row_chunks)
+    return chunk * COPIED + position % COPIED
 
 
 def _swizzled(rows: npt.NDArray[Any], unit: MatrixUnit) -> npt.NDArray[Any]:

@@ -35,6 +35,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 
 from .matrix_sums import MatrixSums
 from .products import ResultRow, Results
+from .split_results import SplitOutputs, SplitRow
 
 WARPS = WARPGROUP_THREADS // WARP_THREADS
 """Of a warpgroup."""
@@ -112,6 +113,7 @@ class WarpgroupResults:
         # Once for all that is stored of a row: a place takes tens of instructions.
         is_found = self._memory is None and self._results.stored_bytes is not None
         places = [self._results.row(row) for row in self.rows] if is_found else []
+        split = self._split_rows(row_scales)
         for step, joined in enumerate(quads):
             self._begin(step, (self._steps - step) * _ROWS * self._width)
             column, loaded = self._columns[step], self._loaded[step]
@@ -120,16 +122,26 @@ class WarpgroupResults:
             for i, (row, row_scale, quad) in enumerate(zip(self.rows, row_scales, joined, strict=True)):
                 value = self._sums.restored(quad, row_scale, column_scale)
                 of_row = loaded[i * each : (i + 1) * each]
-                if self._memory is None and not places:
+                if self._memory is None and not (places or split):
                     self._results.store(row, column, value, of_row)
                     continue
                 finished = self._results.finished(row, column, value, of_row)
-                if self._memory is None:
+                if split:
+                    split[i].store(step * self._step_columns, finished)
+                elif self._memory is None:
                     self._store_at(places[i], step, finished)
                 else:
                     self._leave(self._memory, row, column, finished)
         if self._memory is not None:
             self._copy_out(self._memory)
+
+    def _split_rows(self, scales: Sequence[ir.Value | None]) -> list[SplitRow]:
+        """The rows of results that are split for the next product, by the scales of their operands."""
+        results = self._results
+        if not isinstance(results, SplitOutputs):
+            return []
+        rows = zip(self.rows, scales, strict=True)
+        return [results.split_row(row, scale, self._first_column) for row, scale in rows]
 
     def _store_at(self, row: ResultRow, step: int, finished: ir.Value) -> None:
         """Stores the neighbours of a step of a row that is found, as many at once as these results may be."""
