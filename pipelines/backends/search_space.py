@@ -26,6 +26,9 @@ class SearchSpace(Hashable, Protocol):
     def machine(self) -> Machine:
         """What times are predicted for."""
 
+    def behind(self, shape: ConvolutionShape, schedule: Schedule) -> SearchSpace:
+        """That for a layer which alone reads what kernels of another one leave by its schedule."""
+
     @property
     def iree_code(self) -> IreeCode:
         """What is known of IREE's own code for the target."""

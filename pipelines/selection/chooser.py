@@ -29,6 +29,7 @@ from .prediction import (
     suiting_other_sizes,
 )
 from .schedule_ranges import schedule_ranges
+from .space_behind import space_behind
 
 if TYPE_CHECKING:
     from .tuning_database import TuningDatabase
@@ -57,6 +58,9 @@ class Chooser:
         Tiles would spread a NaN or an infinity that an image is padded with: its outputs are computed each by
         itself.
         """
+        return replace(self, space=space_behind(layer, self.space))._decide_in_space(layer, ignore)
+
+    def _decide_in_space(self, layer: Layer, ignore: Callable[[str], None]) -> Decision:
         if layer.kind == "convolution" and is_padded_with_infinity(layer.operation.operands[0]):
             return replace(self, output_tile=1)._decide(layer, ignore)
         return self._decide(layer, ignore)

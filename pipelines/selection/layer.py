@@ -48,6 +48,12 @@ def layers(module: ir.Operation) -> Iterator[Layer]:
             counts[kind] += 1
 
 
+def layer_of(operation: ir.Operation) -> Layer | None:
+    """The layer that an operation is, whatever its number; None for one that is none."""
+    kind = _kind(operation)
+    return None if kind is None else Layer(operation, kind, 0)
+
+
 def _kind(operation: ir.Operation) -> LayerKind | None:
     if is_convolution(operation):
         return "weight gradient" if is_weight_gradient(operation) else "convolution"

@@ -50,6 +50,9 @@ class CpuSearchSpace:
         if self.threads < 1:
             raise ValueError(f"threads must be at least 1, not {self.threads}")
 
+    def behind(self, shape: ConvolutionShape, schedule: Schedule) -> CpuSearchSpace:
+        return self
+
     @property
     def key(self) -> str:
         target = self.target

@@ -50,6 +50,8 @@ OUTPUT_EFFICIENCY = 0.87
 GATHER_RATE = 1e9
 """Elements per second and multiprocessor that an input transform loads one by one, where channels are no
 quads."""
+INPUT_STAGE = "input"
+"""The kernel that transforms or splits an image."""
 PRODUCT_LATENCY = 2.2e-6
 """Seconds that products take beside those of their operations: until the first block is loaded."""
 STAGE_LATENCIES: Mapping[type[Schedule], float] = MappingProxyType(
@@ -125,7 +127,7 @@ def gemm_seconds(packing: ProductPacking, machine: GpuMachine) -> Mapping[str, f
         latency += SPLIT_LATENCY if _finds_scales(packing) else 0
         moving = moved_seconds(image, tiles, machine) / _kept(shape, on_matrix_units)
         moving += (packing.input_passes - 1) * image / machine.cache_bandwidth
-        stages["input"] = latency + max(moving, gathering)
+        stages[INPUT_STAGE] = latency + max(moving, gathering)
     written = result if is_direct and parts == 1 else sums
     moved = (filters + tiles + written) / machine.memory_bandwidth
     stages["products"] = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from iree.winograd.passes.infrastructure.algorithm import Algorithm
@@ -18,6 +18,7 @@ from iree.winograd.passes.match.normalizations.image_sum import SummedExtents
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.packing.split_rows import leaves_split
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule, kernel_misfit, types_misfit
 from iree.winograd.pipelines.machines.model import GpuMachine, Limits
 from iree.winograd.pipelines.problems.iree_code import IreeCode
@@ -26,7 +27,7 @@ from iree.winograd.pipelines.problems.schedule_range import RangeRules
 from iree.winograd.pipelines.problems.shape import ConvolutionShape, WeightGradientShape
 
 from .candidate_schedules import schedules, schedules_of_all_sizes, unpredicted_schedules
-from .cost_model import INPUT_ELEMENT_LATENCY, PAIR_ELEMENT_LATENCY
+from .cost_model import INPUT_ELEMENT_LATENCY, INPUT_STAGE, PAIR_ELEMENT_LATENCY
 from .default_schedule import default_schedules
 from .iree_cost import iree_convolution_seconds, iree_matmul_seconds
 from .rates import split_products_are_faster
@@ -49,8 +50,8 @@ image of twice the size leave most multiprocessors idle. Of 64 channels to 3 F(4
 RANGE_RULES = RangeRules(most_loss=0.1, least_gain=0.05, algorithm_gain=0.15)
 """Two layers of a film of 16x128x96 took an H200 71 us by the algorithms for half of it, and 57 by others, by
 which they were predicted to gain 0.2."""
-INPUT_STAGE, IMAGES_STAGE = "input", "images"
-"""As `gemm_seconds` and `weight_gradient_seconds` name them."""
+IMAGES_STAGE = "images"
+"""As `weight_gradient_seconds` names it."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,11 @@ class GpuSearchSpace:
 
     target: GpuTarget
     machine: GpuMachine
+    image_is_split: bool = False
+    """Whether the layer before leaves what is multiplied, where products of pixels read it so."""
+
+    def behind(self, shape: ConvolutionShape, schedule: Schedule) -> GpuSearchSpace:
+        return replace(self, image_is_split=leaves_split(shape, schedule))
 
     @property
     def key(self) -> str:
@@ -152,7 +158,7 @@ class GpuSearchSpace:
 
     def default_schedules(self, shape: ConvolutionShape) -> Sequence[GpuSchedule]:
         """By the accuracy of products and sums the one predicted to take least time, the fastest first."""
-        return default_schedules(shape.channels_last, self.target, self.machine)
+        return default_schedules(shape.channels_last, self.target, self.machine, self.image_is_split)
 
     def schedules(self, shape: ConvolutionShape) -> Iterator[GpuSchedule]:
         """All schedules that keep the target's limits, the default one first."""
@@ -225,7 +231,8 @@ class GpuSearchSpace:
         """
         if not isinstance(schedule, GpuSchedule):
             raise ValueError(f"{schedule} is no schedule for a GPU")
-        stages = dict(stage_seconds(shape.channels_last, schedule, self.machine))
+        shape = shape.channels_last
+        stages = dict(stage_seconds(shape, schedule, self.machine, image_is_split=self.image_is_split))
         if (spilled := self._spilled_stage(shape, schedule)) in stages:
             stages[spilled] *= SPILLED_FACTOR
         elif INPUT_STAGE in stages and schedule.matrix_products == 0:

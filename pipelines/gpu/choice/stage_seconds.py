@@ -9,6 +9,7 @@ from typing import Any
 from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking, ProductPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.packing.split_rows import reads_split
 from iree.winograd.pipelines.gpu.schedules.columns import (
     DepthwiseBlockSchedule,
     DepthwiseStripSchedule,
@@ -42,7 +43,13 @@ from iree.winograd.pipelines.problems.schedule import FILTER_TRANSFORM_STAGE, LA
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .block_cost import block_seconds, strip_seconds
-from .cost_model import columns_seconds, gemm_seconds, with_output_seconds
+from .cost_model import (
+    INPUT_STAGE,
+    columns_seconds,
+    gemm_seconds,
+    launch_seconds,
+    with_output_seconds,
+)
 from .filter_cost import filter_seconds, split_filter_seconds
 from .fused_cost import fused_seconds
 from .gathering_cost import gathered_seconds
@@ -55,12 +62,19 @@ from .streamed_cost import streamed_seconds
 from .weight_gradient_cost import weight_gradient_seconds
 
 
-def stage_seconds(shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine) -> Mapping[str, float]:
+def stage_seconds(
+    shape: ConvolutionShape, schedule: GpuSchedule, machine: GpuMachine, *, image_is_split: bool = False
+) -> Mapping[str, float]:
     """Seconds that each stage is predicted to take, the transform of filters known only at run time too.
 
-    Of sizes known only at run time they are those of `representative` ones.
+    Of sizes known only at run time they are those of `representative` ones. An image that the layer before
+    leaves split has no kernel before products that read it so.
     """
     stages = STAGE_SECONDS[type(schedule)](representative(shape), schedule, machine)
+    if image_is_split and reads_split(shape, schedule):
+        launches = stages[LAUNCH_STAGE] - launch_seconds(machine)
+        stages = {name: each for name, each in stages.items() if name != INPUT_STAGE}
+        return {**stages, LAUNCH_STAGE: launches}
     longer = _divisions(schedule) if shape.unknown_sizes and not shape.is_of_single_pixels else 1.0
     return {stage: seconds * (1.0 if stage == LAUNCH_STAGE else longer) for stage, seconds in stages.items()}
 

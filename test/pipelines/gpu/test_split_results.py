@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import iree.winograd
 import numpy as np
 import pytest
 from activations import ACTIVATIONS
@@ -14,19 +16,24 @@ from checked_programs import compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectProductKernel, Product
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split_results import bound_of
 from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
 from iree.winograd.pipelines.gpu.schedules.matrix import StagedSchedule
 from iree.winograd.pipelines.gpu.schedules.split import SplitSchedule
+from iree.winograd.pipelines.gpu.schedules.streamed import StreamedSchedule
 from iree.winograd.pipelines.gpu.schedules.warpgroup import WarpgroupSchedule
+from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from iree.winograd.pipelines.problems.split_result import SplitResult
 from ptx_interpreter import Kernel
 from ptxas import spilled_bytes
 from schedule_text import schedule_text
+from scheduled_program import HOPPER
 from wide import wide
 
 SMALL = WarpgroupSchedule(64, 64, summed_block=64, stages=2, walking_workgroups=4)
@@ -264,3 +271,48 @@ def test_pixels_far_below_the_bound_stay_accurate(tmp_path: Path) -> None:
     image[1, ..., 8] = 2.0**-18
     chain = Chain((first, second), chain.bias * np.float32(2.0**-60))
     expect_right(chain, image, tmp_path)
+
+
+def test_schedules_are_chosen_for_images_that_come_split() -> None:
+    """384 channels take longer to be split and multiplied than to stream, but not to be multiplied."""
+    widening, narrowing = (
+        ConvolutionShape.decomposed(
+            ConvolutionProblem.parse(
+                f"32x56x56x{channels} kernel 1x1 stride 1x1 dilation 1x1 padding 0x0 0x0 groups 1 f32"
+            ),
+            decompose((1, 1), (1, 1), part_size=(1, 1)),
+        )
+        for channels in ("96->384", "384->96")
+    )
+
+    def fastest(space: GpuSearchSpace, shape: ConvolutionShape) -> GpuSchedule:
+        return next(each for each in space.default_schedules(shape) if each.matrix_products == 3)
+
+    space = GpuSearchSpace(HOPPER, default_gpu_machine("sm_90a"))
+    before = fastest(space, widening)
+    assert isinstance(before, WarpgroupSchedule)
+    assert isinstance(fastest(space, narrowing), StreamedSchedule)
+    behind = space.behind(widening, before)
+    chosen = fastest(behind, narrowing)
+    assert isinstance(chosen, WarpgroupSchedule)
+    assert "input" in space.stage_seconds(narrowing, chosen)
+    assert "input" not in behind.stage_seconds(narrowing, chosen)
+    # What is streamed, or summed in parts, is left as it is.
+    assert space.behind(narrowing, fastest(space, narrowing)) == space
+    assert space.behind(widening, replace(before, reduction_parts=3)) == space
+
+
+def test_layers_know_the_layer_before(tmp_path: Path) -> None:
+    """That of the second one is chosen by what the first one's leaves, behind bias and activation."""
+    generator = np.random.default_rng(0)
+    first, second = (
+        generator.standard_normal(extents).astype(np.float32) for extents in ((96, 384), (384, 96))
+    )
+    text = Chain((first, second), np.ones(384, np.float32), activation="gelu", pixels=(32, 56, 56)).text()
+    text = re.sub(r"\{winograd.algorithm.*?\}\}", "", text)
+    report = tmp_path / "report.json"
+    iree.winograd.compile(text, target="cuda:sm_90a", report=report, strict=True)
+    layers = json.loads(report.read_text())["layers"]
+    chosen = [each["candidates"][each["chosen"]] for each in layers]
+    assert [each["schedule"]["kind"] for each in chosen] == ["warpgroup", "warpgroup"]
+    assert ["input" in each["stage_seconds"] for each in chosen] == [True, False]
