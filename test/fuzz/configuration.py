@@ -24,6 +24,7 @@ from iree.winograd.pipelines.selection.chooser import Chooser
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.prediction import candidate
+from iree.winograd.pipelines.selection.schedule_ranges import schedule_ranges
 from number_types import NUMBER_TYPES, NumberType
 
 TARGETS = {
@@ -131,7 +132,8 @@ def chosen_implementations(configuration: Configuration) -> Iterator[list[Decisi
             choice = random.Random(f"{seed} {decision.names}")
             implementation = _random_implementation(decision.problem, decision.space, choice)
             chosen = candidate(decision.problem, decision.space, implementation)
-            decision = replace(decision, chosen=chosen, tuned=True, candidates=(chosen,))
+            ranges = schedule_ranges(decision.problem, decision.space, implementation, None)
+            decision = replace(decision, chosen=chosen, tuned=True, candidates=(chosen,), ranges=ranges)
         decisions.append(decision)
         return decision
 
