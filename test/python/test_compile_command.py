@@ -145,6 +145,18 @@ def test_what_can_not_be_compiled(
     assert capsys.readouterr().err.startswith(f"iree-winograd compile: {message}")
 
 
+def test_a_folder_of_temporary_files_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """LLVM would end the process by a signal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", "missing")
+    Path("net.mlir").write_text(ADD)
+    assert main(["compile", "net.mlir"]) == 1
+    assert "error: TMPDIR names 'missing', in which no temporary" in capsys.readouterr().err
+    assert not Path("net.vmfb").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, *wide([signal.SIGTERM])])
 def test_an_interrupt_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
     """What the output is, and where it lies, stays as it was."""

@@ -34,10 +34,11 @@ from iree.winograd.compiling.ir_dumps import IRDumps, take_ir_dumps
 from iree.winograd.compiling.model_source import open_model
 from iree.winograd.compiling.option_files import OptionFileError, check_option_files
 from iree.winograd.compiling.phases import PHASES, REWRITE_PHASE, Stages
+from iree.winograd.compiling.temporary_folder import check_temporary_folder
 from iree.winograd.compiling.unknown_target import find_unknown_target
 from iree.winograd.diagnostic import Diagnostic
 from iree.winograd.dialect.bindings import import_no_other_dialects, ir
-from iree.winograd.errors import WinogradError
+from iree.winograd.errors import CompilationError, WinogradError
 from iree.winograd.importers.import_model import is_onnx
 from iree.winograd.passes.infrastructure.remarks import CATEGORY
 from iree.winograd.report.file import ReportFileError
@@ -78,6 +79,11 @@ def main(arguments: Sequence[str] | None = None, front: Front | None = None) -> 
         check_option_files(command_line.options, _print_warning)
     except OptionFileError as error:
         _print_error(f"{_PROGRAM}: for the --{flag_of(error.name)} option: {error}")
+        return 1
+    try:
+        check_temporary_folder()
+    except CompilationError as error:
+        _print_diagnostic(Diagnostic("error", str(error)))
         return 1
     code = _compile(command_line, stages, dumps, front)
     _flush_streams()
