@@ -21,7 +21,7 @@ from iree.winograd.pipelines.problems.split_result import SplitResult, set_split
 
 from ..backends.module_backend import supported_backend
 
-_MOST_EXCESS = 25
+_MOST_EXCESS = 26
 """Bits of the ratio between a bound and the sums of magnitudes that are surely there."""
 _ROUNDED_UP = 1 + 2.0**-8
 """What covers the rounding of sums of up to 2^14 products, of an epilogue, and of the bound."""
@@ -42,11 +42,11 @@ class StoreSplit:
     The largest |x_k| is below 2^14 times the scale of x. Constants that are added and activations that never
     enlarge a number have such a bound, an image that is added has none. Numbers up to the bound never
     overflow: fp16 ends at 2^16. Of a number the pair keeps 22 bits, or has an error of 2^-49 of the bound at
-    most. That is to be no more than f32's roundoff, 2^-24, of the largest a_j sum_k |x_k w_kj| of a pixel,
-    which sums of f32 may err by, too. It is at least max_k |x_k| * min_k max_j a_j |w_kj|, where the largest
-    number is multiplied at all. So results are split while
+    most. That is to be no more than 2^-23 of the largest a_j sum_k |x_k w_kj| of a pixel, as pairs of 22 bits
+    err by, and sums of f32 may. It is at least max_k |x_k| * min_k max_j a_j |w_kj|, where the largest number
+    is multiplied at all. So results are split while
 
-        max_j a_j sum_k |w_kj|  <=  2^25 * min_k max_j a_j |w_kj|,  channels that nothing multiplies apart
+        max_j a_j sum_k |w_kj|  <=  2^26 * min_k max_j a_j |w_kj|,  channels that nothing multiplies apart
 
     and where x has a scale of a bound itself, while the product of these ratios is so small: sums err by as
     much as the sums before let them. Behind that a kernel finds the largest numbers again. Filters have to be

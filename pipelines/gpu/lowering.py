@@ -59,6 +59,7 @@ from iree.winograd.pipelines.gpu.packing.gemv import GemvPacking
 from iree.winograd.pipelines.gpu.packing.implicit_gemm import ImplicitGemmPacking
 from iree.winograd.pipelines.gpu.packing.products import MultiplyAddPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
+from iree.winograd.pipelines.gpu.packing.split_rows import storing_split
 from iree.winograd.pipelines.gpu.packing.streamed import StreamedPacking
 from iree.winograd.pipelines.gpu.packing.weight_gradient import WeightGradientPacking
 from iree.winograd.pipelines.gpu.schedules.columns import (
@@ -294,6 +295,7 @@ def _split(launcher: Launcher, group: ConvolutionGroup, schedule: WarpSchedule) 
 def _warpgroup(
     launcher: Launcher, group: ConvolutionGroup, schedule: WarpgroupSchedule
 ) -> ConvolutionLowering:
+    schedule = schedule if group.split_result is None else storing_split(schedule)
     packing = SplitPacking(group.shape, schedule)
     return ProductLowering(launcher, group, WarpgroupProduct(packing, schedule))
 

@@ -311,7 +311,7 @@ util.global private @device = #hal.device.target<"cuda", [#hopper]> : !hal.devic
 #id = affine_map<(n, h, w, k) -> (n, h, w, k)>
 #k = affine_map<(n, h, w, k) -> (k)>
 
-// 15, 5 and 15 bits: bounds may exceed sums that are surely there by 25. The fourth result has a scale of its own,
+// 15, 5 and 15 bits: bounds may exceed sums that are surely there by 26. The fourth result has a scale of its own,
 // and the fourth product's is 5 bits more than its operand's.
 // CHECK-LABEL: @bounds_of_bounds
 // CHECK: %[[M1:.*]] = linalg.batch_matmul

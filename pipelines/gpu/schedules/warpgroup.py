@@ -53,15 +53,15 @@ class WarpgroupSchedule(StagedSchedule):
     rows begin and end at multiples of 16 bytes; others, and all without it, by stores of threads. Of
     `alternating_warpgroups` each multiplies blocks of its own, while others store theirs. With a
     `store_width` of eight a thread has the sums of eight neighbours of every 32 columns, not of four of every
-    16: in half precision 16 bytes, which it stores at once.
+    16: in half precision 16 bytes, which it stores at once, also of each part of numbers that are split.
 
     Raises ValueError as `StagedSchedule` does, for other copying warps than one, two or four, for rows that
     are no multiple of 64 and columns that are none of 16, for more than 192 sums of a thread, for more
     than 128 but in two warpgroups beside one copying warp, for divided products without parts, for boxes that
     aren't copied by one warp, don't divide the rows, or are of more than 256, for warpgroups that alternate
     without walking, over divided products, with memory for results, or with more than 64 rows of numbers that
-    are split or summed in blocks, for other store widths than eight, and for one of sums that are scaled,
-    parts, or of columns that are no multiple of 32.
+    are split or summed in blocks, for other store widths than eight, and for one of parts, or of columns that
+    are no multiple of 32.
     """
 
     kind = "warpgroup"
@@ -105,10 +105,7 @@ class WarpgroupSchedule(StagedSchedule):
         if self.sums > MAX_SHARED_SUMS and self.gathers:
             raise ValueError(f"warps that gather have no registers to give: {self}")
         if self.store_width is not None and (
-            self.store_width != OCTET
-            or self.scales_operands
-            or self.reduction_parts > 1
-            or self.block_columns % self._step_columns
+            self.store_width != OCTET or self.reduction_parts > 1 or self.block_columns % self._step_columns
         ):
             raise ValueError(f"threads store {OCTET} neighbours of whole sums of 32 columns, not as {self}")
 

@@ -255,7 +255,6 @@ def test_outputs_that_are_no_octets_do_not_fit() -> None:
         {"store_width": 4},
         {"block_columns": 112},
         {"reduction_parts": 2},
-        {"multiplied_type": None},
     ],
 )
 def test_other_schedules_are_invalid(changes: dict[str, int | None]) -> None:

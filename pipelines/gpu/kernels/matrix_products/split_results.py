@@ -17,6 +17,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Work
+from iree.winograd.pipelines.gpu.device.epilogue_operands import by_channels
 from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, quad_of
 from iree.winograd.pipelines.gpu.device.predicated_store import store_where
 from iree.winograd.pipelines.gpu.packing.split import MAX_EXPONENT, SPLIT, SplitPacking, SplitRows
@@ -49,6 +50,8 @@ class SplitResultKernel(BlockedProductKernel):
         """
         packing = self.product.packing
         assert isinstance(packing, SplitPacking), "a product of split operands has one"
+        if packing.neighbouring_columns > QUAD:
+            epilogue = by_channels(epilogue, packing.neighbouring_columns)
         tiles, layout = packing.tiles(work.sizes), SplitRows.of(self.block_rows, packing)
         sized, epilogue = finished_in_line(packing, work.sizes, packed, epilogue, of_known_sizes=True)
 
@@ -120,35 +123,35 @@ class SplitRow:
     line: Index
     """The address of the row in the stage of the block's first column."""
     ahead: Index
-    """Columns of the block of sums that this stage has before its first one: of which sixteens are whole."""
+    """Columns of the block of sums that this stage has before its first one."""
     column: Index
-    """The thread's first one of the block, one of the first sixteen."""
+    """The thread's first one of the block, one of the first step."""
     inverse: ir.Value
     """By what numbers are multiplied before they are split."""
     _addresses: dict[int, tuple[Index, Index]] = field(default_factory=dict)
 
     def store(self, distance: int, finished: ir.Value) -> None:
-        """Writes the quad that is so many columns, a multiple of 16, behind the thread's first one."""
-        layout = self.outputs.layout
-        parts = parts_of(arith.mulf(finished, broadcast(self.inverse, QUAD)), layout.schedule)
+        """Writes the neighbours that are so many columns, whole steps, behind the thread's first one."""
+        layout, width = self.outputs.layout, ir.VectorType(finished.type).shape[0]
+        parts = parts_of(arith.mulf(finished, broadcast(self.inverse, width)), layout.schedule)
         exists = self.exists & self.outputs.exists_beside(self.column + distance)
         place = self.ahead + distance
         further = place // layout.stage * layout.block_rows * STAGE_ROW_BYTES
         for part, address in zip(parts, self._of_parts(place % layout.stage), strict=True):
             store_where(part, address + further, exists)
 
-    def _of_parts(self, sixteen: Index) -> tuple[Index, Index]:
-        """The addresses of high and low parts in the first stage, of the quad behind so many positions."""
+    def _of_parts(self, begin: Index) -> tuple[Index, Index]:
+        """The addresses of high and low parts in the first stage, of the step that begins at a position."""
 
         def found() -> tuple[Index, Index]:
             layout = self.outputs.layout
-            high = layout.place_in_line(self.row, sixteen + self.column)
+            high = layout.place_in_line(self.row, begin + self.column)
             low = high ^ layout.low_part
             return self.line + high * HALF_BYTES, self.line + low * HALF_BYTES
 
-        if sixteen.known is None:
+        if begin.known is None:
             return found()
         # Once for all that is stored there, of whichever stages: places take several instructions.
-        if sixteen.known not in self._addresses:
-            self._addresses[sixteen.known] = found()
-        return self._addresses[sixteen.known]
+        if begin.known not in self._addresses:
+            self._addresses[begin.known] = found()
+        return self._addresses[begin.known]

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import reduce
 
 from iree.winograd.dialect.bindings import arith, ir, math, vector
-from iree.winograd.pipelines.emission.vectors import vector_type
+from iree.winograd.pipelines.emission.vectors import constant_like, vector_type
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_FACTORS
-from iree.winograd.pipelines.gpu.device.memory import QUAD, constant_quad, quad_type
+from iree.winograd.pipelines.gpu.device.memory import QUAD, quad_type
 from iree.winograd.pipelines.gpu.packing.split import (
     MAX_EXPONENT_FIELD,
     MIN_EXPONENT_FIELD,
@@ -31,16 +31,20 @@ _INFINITY = 0x7F800000
 
 
 def parts_of(scaled: ir.Value, schedule: MatrixSchedule) -> list[ir.Value]:
-    """The high and the low parts of a quad within the range of what is multiplied, or rounded numbers."""
+    """The high and the low parts of a quad within the range of what is multiplied, or rounded numbers.
+
+    Or of more than a quad.
+    """
     if schedule.parts == 1:
         return [schedule.factors.narrowed(scaled)]
-    halves, low_bits = quad_type(MATRIX_FACTORS.type), schedule.unit.low_bits
+    width = ir.VectorType(scaled.type).shape[0]
+    halves, low_bits = vector_type(width, MATRIX_FACTORS.type), schedule.unit.low_bits
     if low_bits == 0:
         rounded = _rounded(scaled)
         return [arith.truncf(halves, each) for each in (rounded, arith.subf(scaled, rounded))]
     high = arith.truncf(halves, scaled)
     rest = arith.subf(scaled, arith.extf(scaled.type, high))
-    return [high, arith.truncf(halves, arith.mulf(rest, constant_quad(2.0**low_bits, SPLIT.type)))]
+    return [high, arith.truncf(halves, arith.mulf(rest, constant_like(rest, 2.0**low_bits)))]
 
 
 def _rounded(number: ir.Value) -> ir.Value:

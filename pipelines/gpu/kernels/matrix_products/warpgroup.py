@@ -327,7 +327,7 @@ class _Workgroup:
             *final, place, parity, last = values
             if turns:
                 when(self._lane.less_than(1), self._turn((warpgroup + 1) % turns).arrive)
-            row_scale_of = sums.row_scales(self._scales)
+            row_scale_of = sums.row_scales(self._scales, self._schedule.neighbouring_columns)
             row_scales = [[row_scale_of(row) for row in each.rows] for each in results]
             results[0].begin()
             scalars = zero.at(final).landed()

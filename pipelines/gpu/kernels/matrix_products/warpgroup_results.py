@@ -209,7 +209,7 @@ class WarpgroupResults:
     def _begin_to(self, end: int) -> None:
         for step in range(len(self._loaded), min(end, self._steps)):
             column = index_here(self._first_column + step * self._step_columns)
-            scale = self._sums.column_scale(column)
+            scale = self._sums.column_scale(column, self._width)
             loaded = [quad for row in self.rows for quad in self._results.load(row, column, self._width)]
             self._columns.append(column)
             self._loaded.append(kept_here(loaded if scale is None else [scale, *loaded]))
