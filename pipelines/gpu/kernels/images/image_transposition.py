@@ -44,14 +44,20 @@ class ImageTransposition:
         return (pixels, channels) if self.to_channels_first else (channels, pixels)
 
     def workgroups(self, sizes: Sizes) -> tuple[Index, Index, Index]:
-        """Blocks of columns, blocks of rows, images."""
-        (all_rows, all_columns), (rows, columns) = self._matrix(sizes), self._block
-        return ceildiv(all_columns, columns), ceildiv(all_rows, rows), sizes.batch
+        """Blocks of columns and of rows, images; along the first dimension those of any number of pixels."""
+        rows, columns = self._blocks(sizes)
+        if self.to_channels_first:
+            return rows * columns, Index(1), sizes.batch
+        return columns, rows, sizes.batch
 
     def emit(self, work: Work, image: GlobalBuffer, output: GlobalBuffer) -> None:
         """Emits the work of one workgroup."""
         (all_rows, all_columns), (rows, columns) = self._matrix(work.sizes), self._block
-        first_column, first_row = work.workgroup[0] * columns, work.workgroup[1] * rows
+        column_block, row_block, _ = work.workgroup
+        if self.to_channels_first:
+            of_row = self._blocks(work.sizes)[1]
+            column_block, row_block = column_block % of_row, column_block // of_row
+        first_column, first_row = column_block * columns, row_block * rows
         origin = work.workgroup[2] * (all_rows * all_columns)
         # Behind each row is one element more: those of a column are in different banks.
         shared = SharedScalars.allocate((rows, columns + 1), "block", image.computed)
@@ -74,6 +80,11 @@ class ImageTransposition:
                 output.store_scalar(shared.load(element), place)
 
             when(exists, write)
+
+    def _blocks(self, sizes: Sizes) -> tuple[Index, Index]:
+        """Along the rows and the columns of the matrix."""
+        (all_rows, all_columns), (rows, columns) = self._matrix(sizes), self._block
+        return ceildiv(all_rows, rows), ceildiv(all_columns, columns)
 
     @property
     def _block(self) -> tuple[int, int]:
