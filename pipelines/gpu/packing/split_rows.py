@@ -52,7 +52,7 @@ def reads_split(shape: ConvolutionShape, schedule: Schedule) -> bool:
 def storing_split(schedule: WarpgroupSchedule) -> WarpgroupSchedule:
     """The same by which a thread stores 16 bytes of each part at once, where columns are whole steps of that.
 
-    By eight it takes twice as many stores, of half as many neighbouring bytes.
+    By 8 bytes it takes twice as many stores.
     """
     has_steps = schedule.block_columns % (QUAD * OCTET) == 0
     return replace(schedule, store_width=OCTET) if has_steps else schedule

@@ -40,6 +40,7 @@ from wide import wide
 SMALL = WarpgroupSchedule(64, 64, summed_block=64, stages=2, walking_workgroups=4)
 TALL = replace(SMALL, block_rows=128)
 UNEVEN = replace(SMALL, block_columns=48)
+ALTERNATING = replace(SMALL, walking_workgroups=2, alternating_warpgroups=2)
 OF_WARPS = SplitSchedule(64, 64, 32, 32, summed_block=32, stages=3)
 PIXELS = (2, 9, 8)
 ROUNDOFF = 2.0**-22
@@ -229,7 +230,9 @@ def expect_right(chain: Chain, image: np.ndarray, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "schedules", [(UNEVEN, TALL), *wide([(TALL, SMALL), (SMALL, OF_WARPS)])], ids=["up", "down", "warps"]
+    "schedules",
+    [(UNEVEN, TALL), *wide([(TALL, SMALL), (SMALL, OF_WARPS), (ALTERNATING, SMALL)])],
+    ids=["up", "down", "warps", "turns"],
 )
 def test_products_hand_over_split_numbers(
     schedules: tuple[WarpgroupSchedule, StagedSchedule], tmp_path: Path

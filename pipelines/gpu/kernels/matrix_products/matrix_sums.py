@@ -37,7 +37,7 @@ class MatrixSums:
         return load
 
     def column_scale(self, column: Index, width: int = QUAD) -> ir.Value | None:
-        """Those of a quad of columns, or more, divided by 2^-14; None where filters aren't scaled."""
+        """Those of a quad of columns, or more, divided by 2^14 before; None where filters aren't scaled."""
         if not self.packing.schedule.scales_operands:
             return None
         place = self.packing.filter_scale(self._group, self.block.first_column + column)
