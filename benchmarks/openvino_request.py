@@ -15,15 +15,15 @@ Array = npt.NDArray[np.float32]
 class OpenvinoRequest:
     """A compiled model, its argument and its results bound to buffers beforehand.
 
-    `run` does one inference, in single precision; what came of it is then in `results`. Results whose size
-    is known only at run time get a buffer from the tool.
+    `run` does one inference, by default in single precision; what came of it is then in `results`. Results
+    whose size is known only at run time get a buffer from the tool.
     """
 
-    def __init__(self, model: Any, argument: Array, threads: int) -> None:
+    def __init__(self, model: Any, argument: Array, threads: int, precision: str = "f32") -> None:
         import openvino
 
         settings = {
-            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_PRECISION_HINT": precision,
             "PERFORMANCE_HINT": "LATENCY",
             "INFERENCE_NUM_THREADS": threads,
             "ENABLE_CPU_PINNING": False,
