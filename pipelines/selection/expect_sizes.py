@@ -9,7 +9,7 @@ from iree.winograd.dialect.attributes import sizes_attribute
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.option import check_options, same_option
-from iree.winograd.passes.infrastructure.registry import register_pass
+from iree.winograd.passes.infrastructure.registry import PassError, register_pass
 from iree.winograd.passes.match.convolutions.convolution_form import ConvolutionForm, convolutions, match_form
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.sizes import is_dynamic
@@ -27,6 +27,7 @@ EXPECTED_SIZE = 224
 EXPECTED_LENGTH = 16384
 """Of a signal, the only size of whose that isn't known is that."""
 _IMPORT = "hal.tensor.import"
+_FUNCTIONS = ("func.func", "util.func")
 _LEAST_IMAGE_RANK = 3
 
 
@@ -76,7 +77,8 @@ class ExpectSizes:
     sizes: no kernel is told otherwise. A convolution of which it doesn't gets no note, and stays as it is.
     Kernels of a filter's gradient are told the sizes of image and outputs, which are often arguments both:
     the image that is expected is the least that allows the outputs that are. An open batch is noted, too,
-    where the hint has a number for it: it is the first of as many as the first images have open sizes.
+    where the hint has a number for it: it is the first of as many as the first images have open sizes. A hint
+    of more numbers than any argument has open sizes is an error.
 
         %r = linalg.conv_2d_nchw_fchw ins(%padded, %w : tensor<1x8x?x?xf32>, tensor<4x8x3x3xf32>)
                outs(%y : tensor<1x4x?x?xf32>)
@@ -93,6 +95,7 @@ class ExpectSizes:
     def run(self, module: ir.Operation) -> None:
         subjects = [each for each in convolutions(module) if _has_unknown_sizes(each)]
         functions = dict.fromkeys(each.parent.operation for each in subjects if _is_outermost(each))
+        _check_length(self.size_hint, module)
         expressions = {function: SizeExpressions.of(function) for function in functions}
         hints = {function: _expected_sizes(function, self.size_hint) for function in functions}
 
@@ -114,7 +117,7 @@ def _has_unknown_sizes(operation: ir.Operation) -> bool:
 def _is_outermost(operation: ir.Operation) -> bool:
     """Whether it is in a function's first block."""
     function = operation.parent.operation
-    return function.name in ("func.func", "util.func") and operation.block == function.regions[0].blocks[0]
+    return function.name in _FUNCTIONS and operation.block == function.regions[0].blocks[0]
 
 
 def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple[int, int], int]:
@@ -139,6 +142,26 @@ def _expected_sizes(function: ir.Operation, hint: tuple[int, ...]) -> dict[tuple
     return expected
 
 
+def _check_length(hint: tuple[int, ...], module: ir.Operation) -> None:
+    """Raises `PassError` where sizes are open, but of no argument as many as the hint has numbers."""
+    outermost = [each.operation for each in module.regions[0].blocks[0]]
+    functions = [each for each in outermost if each.name in _FUNCTIONS]
+    opened = {
+        function: max((len(_open_sizes(each)) for each in _argument_types(function).values()), default=0)
+        for function in functions
+    }
+    most = max(opened.values(), default=0)
+    if not 0 < most < len(hint):
+        return
+    numbers = ", ".join(map(str, hint))
+    sizes = "one size" if most == 1 else f"{most} sizes"
+    function = next(each for each in functions if opened[each] == most)
+    function.location.emit_error(
+        f"size_hint has {len(hint)} numbers, {numbers}, but at most {sizes} of an argument are open"
+    )
+    raise PassError
+
+
 def _argument_types(function: ir.Operation) -> dict[int, ir.RankedTensorType]:
     """The types of the arguments that are tensors, by their numbers."""
     types = {}
@@ -154,10 +177,15 @@ def _is_open(type_: ir.RankedTensorType, dimension: int) -> bool:
     return type_.rank > dimension and bool(type_.is_dynamic_dim(dimension))
 
 
+def _open_sizes(type_: ir.RankedTensorType) -> list[int]:
+    """Its dimensions whose sizes are known only at run time."""
+    return [each for each in range(type_.rank) if type_.is_dynamic_dim(each)]
+
+
 def _expected_batch(types: Iterable[ir.RankedTensorType], hint: tuple[int, ...]) -> int | None:
     """The first number of `hint`, if it has one for each open size of the first images, of an open batch."""
     for type_ in types:
-        opened = [each for each in range(type_.rank) if type_.is_dynamic_dim(each)]
+        opened = _open_sizes(type_)
         if type_.rank >= _LEAST_IMAGE_RANK and opened:
             return hint[0] if opened[0] == 0 and len(opened) == len(hint) else None
     return None

@@ -34,7 +34,7 @@ from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.selection.decision import Decision
 from iree.winograd.pipelines.selection.options import WinogradOptions
 from number_types import NUMBER_TYPES, NumberType
-from open_size import at, in_numbers
+from open_size import at, in_numbers, is_open
 from tensors import InvalidProgramError, Tensor
 
 _IREE_DEFECTS = (
@@ -264,13 +264,19 @@ def _predicted_error(decision: Decision) -> float:
     return float(errors.max())
 
 
+def _most_open_sizes(program: p.Program) -> int:
+    """Of an argument: a hint of more numbers is an error."""
+    arguments = (each for function in program.functions for each in function.inputs)
+    return max((sum(map(is_open, each.shape)) for each in arguments), default=0)
+
+
 def _compile(program: p.Program, configuration: Configuration) -> bytes:
     options = WinogradOptions(
         strict=True,
         threads=configuration.threads,
         output_tile=configuration.output_tile,
         fold_filters=configuration.fold_filters,
-        size_hint=configuration.size_hint,
+        size_hint=configuration.size_hint[-_most_open_sizes(program) or None :],
     )
     try:
         return _compile_with(bytecode(program, configuration.number_type), configuration, options)
