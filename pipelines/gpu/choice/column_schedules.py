@@ -79,10 +79,10 @@ STRIP_THREADS, STRIP_RESIDENT = 128, 384
 """Of a workgroup, about, and of a multiprocessor."""
 MAX_STRIP_REGISTERS = 128
 """Of a thread, for taps, sums and rows of the image."""
-MAX_STRIP_ROWS, MAX_STRIP_BYTES = 28, 20e6
-"""Of an image, and of all images: an H200 took 22 us for 32 x 28 x 28 x 240 and 8.4 for half the channels."""
-MAX_HALF_STRIP_ROWS = 14
-"""Of an image of half precision: 28 x 28 x 120 took 8.0 us, by blocks 6.9."""
+MAX_STRIP_ROWS, MAX_STRIP_BYTES = 14, 20e6
+"""Of an image, and of all images: in f32 an H200 took 10.3 us for 32 x 28 x 28 x 120, by blocks 9.1, and 16.5
+for 28 x 28 x 192 and 7 x 7 taps, by blocks 15.8; in half precision 8.0 and 6.9 for the former. More bytes
+weren't measured."""
 WORKGROUP_THREADS = 256
 """About as many."""
 LEAST_LANES, MOST_LANES = 8, 64
@@ -225,8 +225,8 @@ def _strips(
     enough to lie in caches; of half precision for whole strips of not most taps."""
     if not target.takes_ptx or not is_walkable(shape):
         return
-    strips, most_rows = (STRIPS, MAX_STRIP_ROWS) if _is_f32(shape) else (HALF_STRIPS, MAX_HALF_STRIP_ROWS)
-    if has_few_taps(shape.decomposition) or shape.input_size[0] > most_rows:
+    strips = STRIPS if _is_f32(shape) else HALF_STRIPS
+    if has_few_taps(shape.decomposition) or shape.input_size[0] > MAX_STRIP_ROWS:
         return
     if not _is_f32(shape) and prod(shape.kernel_size) > _FEW_OF_MANY_TAPS:
         return

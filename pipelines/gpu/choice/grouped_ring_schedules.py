@@ -6,27 +6,32 @@ from collections.abc import Iterator
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
-from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
+from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import has_groups_of_octets, kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.grouped_ring import GroupedRingSchedule, GroupedRingTiling
-from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
+from iree.winograd.pipelines.gpu.schedules.grouped_ring import (
+    TILES_TOGETHER,
+    GroupedRingSchedule,
+    GroupedRingTiling,
+)
 from iree.winograd.pipelines.machines.model import GpuMachine
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 from .toeplitz_schedules import MIN_WARPS
 
-UNITS = 2
-"""Groups of a workgroup: whole sectors of each pixel."""
+UNITS, UNIT_STRIP_ROWS, UNIT_RESIDENT = 2, 4, 768
+"""Groups of a workgroup, whole sectors of each pixel, rows of its strips, and threads of a multiprocessor."""
 MAX_OUTPUTS = 7 * 7
 """Of an image of which workgroups have so many groups."""
-MAX_OUTPUTS_OF_ALL, GROUPS = 28 * 28, range(4, 8)
-"""Of an image of which workgroups have a strip of all groups, and how many there may be. An H200 took 6.9 us
-for 32 x 56 x 56 x 56, groups of 8 and stride 2, by blocks 8.3, but 12.3 for 112 x 112 x 24, by pixels that
-stream 12.2."""
-RESIDENT_THREADS, RESIDENT_THREADS_OF_ALL = 768, 896
-GROUP_WARPS = 2
-"""Of such a workgroup for each group."""
+MAX_OUTPUTS_OF_ALL, GROUPS = 56 * 56, range(3, 8)
+"""Of an image of which workgroups have all groups, and how many there may be. Each multiprocessor has one of
+them: an H200 took 6.6 us for 32 x 56 x 56 x 56, groups of 8 and stride 2, by two of one strip of four rows
+6.9, by blocks 8.3, and 10.9 for 112 x 112 x 24, by two of two strips 12.4, by pixels that stream 12.3."""
+LEAST_RESIDENT = 448
+"""Threads of a multiprocessor that they have registers for."""
+STRIPS = ((1, 1, 3), (2, 4, 2))
+"""Rows of their strips, warps of a group, and strips that are on their way, of which the first are taken
+whose warps multiply once for each strip. By strips of one row 112 x 112 x 24 took 13.6 us."""
 
 
 def grouped_ring_schedules(
@@ -35,17 +40,55 @@ def grouped_ring_schedules(
     """The one for images of half precision: small ones, a warp for each group, or of few groups."""
     if shape.exact_type is None or not has_groups_of_octets(shape):
         return
-    rows = ceil_div(shape.output_size[0], STRIP_ROWS) * STRIP_ROWS
-    outputs, type_ = prod(shape.output_size), shape.exact_type
-    if outputs <= MAX_OUTPUTS:
-        threads = UNITS * WARP_THREADS
-        schedule = GroupedRingSchedule(threads, UNITS, 1, rows, RESIDENT_THREADS, multiplied_type=type_)
-    elif outputs <= MAX_OUTPUTS_OF_ALL and shape.groups in GROUPS:
-        threads, resident = shape.groups * GROUP_WARPS * WARP_THREADS, RESIDENT_THREADS_OF_ALL
-        schedule = GroupedRingSchedule(threads, shape.groups, 1, STRIP_ROWS, resident, multiplied_type=type_)
-    else:
+    schedule = _schedule(shape, shape.exact_type, machine)
+    if schedule is None:
         return
     tiling = GroupedRingTiling(shape, schedule)
     warps = shape.images // schedule.images * tiling.sections * tiling.groups * schedule.warps
     if kernel_misfit(shape, target, schedule) is None and warps >= MIN_WARPS * machine.multiprocessors:
         yield schedule
+
+
+def _schedule(shape: ConvolutionShape, type_: str, machine: GpuMachine) -> GroupedRingSchedule | None:
+    outputs = prod(shape.output_size)
+    if outputs <= MAX_OUTPUTS:
+        return _of_some_groups(shape, type_)
+    if outputs <= MAX_OUTPUTS_OF_ALL and shape.groups in GROUPS:
+        return _of_all_groups(shape, type_, machine)
+    return None
+
+
+def _of_some_groups(shape: ConvolutionShape, type_: str) -> GroupedRingSchedule:
+    """A warp for each group, which goes down the whole image."""
+    rows = ceil_div(shape.output_size[0], UNIT_STRIP_ROWS) * UNIT_STRIP_ROWS
+    return GroupedRingSchedule(
+        UNITS * WARP_THREADS,
+        UNITS,
+        1,
+        rows,
+        UNIT_RESIDENT,
+        strip_rows=UNIT_STRIP_ROWS,
+        multiplied_type=type_,
+    )
+
+
+def _of_all_groups(shape: ConvolutionShape, type_: str, machine: GpuMachine) -> GroupedRingSchedule | None:
+    """Workgroups as many as multiprocessors, or fewer, where warps have enough outputs of a strip."""
+    height, width = shape.output_size
+    sections = max(1, machine.multiprocessors // shape.images)
+    for strip_rows, warps, spare in STRIPS:
+        if ceil_div(strip_rows * width, MATRIX_ROWS * TILES_TOGETHER) != warps:
+            continue
+        rows = ceil_div(ceil_div(height, sections), strip_rows) * strip_rows
+        threads = shape.groups * warps * WARP_THREADS
+        return GroupedRingSchedule(
+            threads,
+            shape.groups,
+            1,
+            rows,
+            max(threads, LEAST_RESIDENT),
+            spare,
+            strip_rows,
+            multiplied_type=type_,
+        )
+    return None

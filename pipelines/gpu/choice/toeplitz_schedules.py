@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from math import prod
 
@@ -11,10 +12,10 @@ from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS, WARP_THR
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.schedules.fit import has_toeplitz_products, kernel_misfit
-from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_TYPES
 from iree.winograd.pipelines.gpu.schedules.toeplitz import (
     FEW_COLUMNS,
+    STRIP_ROWS,
     DepthwiseToeplitzSchedule,
     ToeplitzTiling,
 )
@@ -37,11 +38,12 @@ MIN_OUTPUTS, MIN_OUTPUTS_OF_MANY_COLUMNS = 14 * 14, 7 * 7
 for 32 x 7 x 7 x 1152 and 5 x 5 taps, by columns 4.2, but 4.5 for 7 x 7 x 768 and 7 x 7, by columns 7.6."""
 SPARE_STRIPS, SPARE_STRIPS_OF_FEW_ROWS, HELD_STRIPS = 1, 2, 4
 """Of rings, of those for few rows of taps, which read two strips, and where all rows of small images lie in
-shared memory."""
+shared memory, if they fit."""
 MAX_HELD_ROWS = 16
-"""Of outputs of such an image, of up to five columns of taps. 14 x 14 x 480 took 5.5 us so, by strips 6.1,
-by a ring with one spare strip 5.9; 28 x 28 x 240 9.5 with two spare strips, 9.1 with one. 14 x 14 x 672, of
-which 132 multiprocessors have 168 workgroups or more, took 8.0 to 11.6 us, by strips 7.8."""
+"""Of outputs of such an image, of which no multiprocessor has a second workgroup. 14 x 14 x 480 took 5.5 us
+so, by strips 6.1, by a ring with one spare strip 5.9, 14 x 14 x 384 of 7 x 7 taps 5.8 and 6.1; 28 x 28 x 240
+9.5 with two spare strips, 9.1 with one. 14 x 14 x 672 took 7.6 us by 112 workgroups with one spare strip, by
+168 or more 8.0 to 11.6, by strips 7.9."""
 MAX_CHANNELS_OF_FEW_ROWS = 32
 """Of layers of up to three rows of taps: 56 x 56 x 144 took 21.2 us, by blocks 19.2, but 112 x 112 x 16 7.6
 and 9.1."""
@@ -68,9 +70,14 @@ def toeplitz_schedules(
         tiling = ToeplitzTiling(shape, schedule)
         workgroups = shape.images // schedule.images * tiling.sections * tiling.groups
         is_busy = workgroups * schedule.warps >= MIN_WARPS * machine.multiprocessors
-        # Small images are worth it where no multiprocessor has more of them than others.
-        is_even = schedule.spare_strips != HELD_STRIPS or workgroups <= machine.multiprocessors
-        if schedule.threads <= max(RESIDENT_THREADS) and is_busy and is_even:
+        if schedule.threads > max(RESIDENT_THREADS) or not is_busy:
+            continue
+        if shape.output_size[0] > MAX_HELD_ROWS:
+            yield schedule
+        elif workgroups <= machine.multiprocessors:
+            held = replace(schedule, spare_strips=HELD_STRIPS)
+            yield held if kernel_misfit(shape, target, held) is None else schedule
+        elif shape.kernel_size[1] > FEW_COLUMNS:
             yield schedule
 
 
@@ -94,7 +101,5 @@ def _of(shape: ConvolutionShape, quads: int, rows: int, images: int, tiles: int)
     threads = quads * tiles * WARP_THREADS
     resident = next((each for each in RESIDENT_THREADS if threads <= each), threads)
     spare = SPARE_STRIPS_OF_FEW_ROWS if shape.kernel_size[0] <= FEW_ROWS else SPARE_STRIPS
-    if shape.kernel_size[1] <= FEW_COLUMNS and shape.output_size[0] <= MAX_HELD_ROWS:
-        spare = HELD_STRIPS
     type_ = shape.exact_type
     return DepthwiseToeplitzSchedule(threads, quads, images, rows, resident, spare, multiplied_type=type_)

@@ -9,10 +9,12 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import OCTET
 
-from .image_ring import STRIP_ROWS, ImageRingSchedule, ImageRingTiling
+from .image_ring import ImageRingSchedule, ImageRingTiling
 
 STEP_TAPS = MATRIX_ROWS // OCTET
 """That a step multiplies a group's channels of."""
+TILES_TOGETHER = 2
+"""That a warp multiplies at once: each product waits for the one before it."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,8 @@ class GroupedRingSchedule(ImageRingSchedule):
     kind = "gpu-grouped-ring"
     stage = "grouped"
     unit_channels = OCTET
+
+    strip_rows: int = 4
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class GroupedRingTiling(ImageRingTiling):
     @property
     def outputs(self) -> int:
         """Of a strip of all images."""
-        return STRIP_ROWS * self.schedule.images * self.result_columns
+        return self.schedule.strip_rows * self.schedule.images * self.result_columns
 
     @property
     def tiles(self) -> int:

@@ -14,16 +14,13 @@ from iree.winograd.pipelines.problems.shape import ConvolutionShape
 from .columns import ThreadOutputsSchedule
 from .matrix import HALF_BYTES, HALF_TYPES
 
-STRIP_ROWS = 4
-"""Of outputs, which a workgroup computes before it goes on to those below."""
-
 
 @dataclass(frozen=True)
 class ImageRingSchedule(ThreadOutputsSchedule, ABC):
     """How a workgroup multiplies so many neighbouring `units` of channels of so many `images`, by `rows`.
 
-    It goes down `rows` of outputs of all columns, a strip of them at a time. Both operands are of the
-    `multiplied_type`, f16 or bf16, on matrix units.
+    It goes down `rows` of outputs of all columns, a strip of `strip_rows` of them at a time. Both operands
+    are of the `multiplied_type`, f16 or bf16, on matrix units.
 
     Raises ValueError for threads that aren't whole warps of each unit, for rows that aren't whole strips, and
     for other types.
@@ -33,7 +30,7 @@ class ImageRingSchedule(ThreadOutputsSchedule, ABC):
 
     units: int = 4
     images: int = 1
-    rows: int = STRIP_ROWS
+    rows: int = 4
     resident: int = 512
     """Threads for which a multiprocessor should have registers."""
     spare_strips: int = 1
@@ -44,10 +41,15 @@ class ImageRingSchedule(ThreadOutputsSchedule, ABC):
         super().__post_init__()
         if self.threads % (self.units * WARP_THREADS):
             raise ValueError(f"threads {self.threads} must be whole warps of {self.units} units")
-        if self.rows % STRIP_ROWS:
-            raise ValueError(f"rows {self.rows} must be a multiple of {STRIP_ROWS}")
+        if self.rows % self.strip_rows:
+            raise ValueError(f"rows {self.rows} must be whole strips of {self.strip_rows}")
         if self.multiplied_type not in HALF_TYPES:
             raise ValueError(f"matrix units don't multiply {self.multiplied_type}")
+
+    @property
+    @abstractmethod
+    def strip_rows(self) -> int:
+        """Of outputs, that it computes before it goes on to those below."""
 
     @property
     def resident_threads(self) -> int:
@@ -112,9 +114,9 @@ class ImageRingTiling(ABC):
         return ceil_div(self.shape.output_size[0], self.schedule.rows)
 
     @property
-    def strip_rows(self) -> int:
+    def strip_step(self) -> int:
         """Of the image, from those of a strip of outputs to those of the next one."""
-        return STRIP_ROWS * self.stride
+        return self.schedule.strip_rows * self.stride
 
     def rows_read(self, rows: int) -> int:
         """Of the image, by so many rows of outputs."""
@@ -123,41 +125,41 @@ class ImageRingTiling(ABC):
     @property
     def strips_read(self) -> int:
         """Of the image, by a strip of outputs."""
-        return ceil_div(self.rows_read(STRIP_ROWS), self.strip_rows)
+        return ceil_div(self.rows_read(self.schedule.strip_rows), self.strip_step)
 
     @property
     def section_strips(self) -> int:
         """Of outputs, that a workgroup computes one after the other."""
-        return ceil_div(min(self.schedule.rows, self.shape.output_size[0]), STRIP_ROWS)
+        return ceil_div(min(self.schedule.rows, self.shape.output_size[0]), self.schedule.strip_rows)
 
     @property
     def strip_reads(self) -> int:
         """Rows of the image that are read of a strip of outputs, some behind what its taps reach included."""
-        return self.rows_read(STRIP_ROWS)
+        return self.rows_read(self.schedule.strip_rows)
 
     @property
     def section_rows(self) -> int:
         """Of the image, that a workgroup reads."""
-        return (self.section_strips - 1) * self.strip_rows + self.strip_reads
+        return (self.section_strips - 1) * self.strip_step + self.strip_reads
 
     @property
     def holds_section(self) -> bool:
         """Whether the ring has room for all that a workgroup reads: no row takes the place of another."""
-        rows = (self.strips_read + self.schedule.spare_strips) * self.strip_rows
+        rows = (self.strips_read + self.schedule.spare_strips) * self.strip_step
         return self.section_rows <= rows
 
     @property
     def first_strips(self) -> int:
         """Of the image, that are on their way before a strip of outputs is computed."""
         if self.holds_section:
-            return ceil_div(self.section_rows, self.strip_rows)
+            return ceil_div(self.section_rows, self.strip_step)
         return self.strips_read + self.schedule.spare_strips - 1
 
     @property
     def ring_rows(self) -> int:
         if self.holds_section:
             return self.section_rows
-        return (self.strips_read + self.schedule.spare_strips) * self.strip_rows
+        return (self.strips_read + self.schedule.spare_strips) * self.strip_step
 
     @property
     def slots(self) -> int:
@@ -192,7 +194,8 @@ class ImageRingTiling(ABC):
 
     def strip_bytes(self, result_bytes: int) -> int:
         """Of a strip of results of so many bytes each."""
-        return STRIP_ROWS * self.result_pitch * self.slots * self.schedule.unit_channels * result_bytes
+        pixels = self.schedule.strip_rows * self.result_pitch
+        return pixels * self.slots * self.schedule.unit_channels * result_bytes
 
     @property
     def tap_bytes(self) -> int:

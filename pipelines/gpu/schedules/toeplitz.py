@@ -9,10 +9,12 @@ from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.gpu.device.matrix_unit import MATRIX_COLUMNS, MATRIX_ROWS
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 
-from .image_ring import STRIP_ROWS, ImageRingSchedule, ImageRingTiling
+from .image_ring import ImageRingSchedule, ImageRingTiling
 
 READ_COLUMNS, STEP_ROWS = MATRIX_ROWS // 2, 2
 """Of the image, that a step of a block reads."""
+STRIP_ROWS = 4
+"""Of outputs, as blocks have."""
 MAX_TAP_ROWS, MAX_TAP_COLUMNS = 9, READ_COLUMNS - 1
 """Of which the ring has the rows, and two neighbouring outputs of a row read eight positions of it."""
 MOST_LOADED_STEPS = 2
@@ -28,6 +30,10 @@ class DepthwiseToeplitzSchedule(ImageRingSchedule):
     kind = "gpu-depthwise-toeplitz"
     stage = "depthwise"
     unit_channels = QUAD
+
+    @property
+    def strip_rows(self) -> int:
+        return STRIP_ROWS
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ class ToeplitzTiling(ImageRingTiling):
     def kept_steps(self) -> int:
         """Of a block, the last ones, which are the first ones of the block below: threads keep what they
         loaded."""
-        return max(0, self.block_steps - self.strip_rows // STEP_ROWS)
+        return max(0, self.block_steps - self.strip_step // STEP_ROWS)
 
     @property
     def blocks_across(self) -> int:

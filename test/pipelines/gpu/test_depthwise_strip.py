@@ -77,7 +77,9 @@ def test_loads_where_the_image_has_pixels(program: ScheduledProgram, tmp_path: P
     ("size", "channels", "taps", "element", "strips"),
     [
         (14, 672, 5, "f32", True),
-        (28, 192, 7, "f32", True),
+        (14, 384, 7, "f32", True),
+        (28, 192, 7, "f32", False),
+        (28, 120, 5, "f32", False),
         (28, 192, 7, "f16", False),
         (14, 672, 5, "f16", True),
         (28, 120, 5, "f16", False),

@@ -45,11 +45,20 @@ UNITS = 2.0**-22
         replace(PLAIN, size=(17, 18), strides=(2, 2)),
         # A ring that rows take the place of others in.
         replace(PLAIN, size=(30, 6), strides=(2, 2), schedule=replace(PLAIN.schedule, rows=16)),
+        # Several warps for a row, one of them with nothing to copy.
+        replace(
+            PLAIN,
+            size=(14, 18),
+            strides=(2, 2),
+            schedule=GroupedRingSchedule(192, units=2, rows=4, strip_rows=2, spare_strips=2),
+        ),
         *wide(
             [
                 replace(PLAIN, adds_image=True, activation="gelu"),
                 replace(PLAIN, kernel=(5, 4), low=(0, 3), high=(2, 1), constant_filter=False),
                 replace(PLAIN, schedule=GroupedRingSchedule(96, units=1, images=1, rows=4), strides=(2, 2)),
+                replace(PLAIN, schedule=replace(PLAIN.schedule, rows=7, strip_rows=7)),
+                replace(PLAIN, size=(21, 8), schedule=replace(PLAIN.schedule, rows=12, strip_rows=1)),
             ]
         ),
     ],
@@ -87,7 +96,8 @@ def test_all_outputs_are_right(program: ScheduledProgram, tmp_path: Path) -> Non
         (7, 368, 1, None, False),
         (56, 56, 2, "f16", True),
         (14, 152, 1, "f16", False),
-        (112, 24, 2, "f16", False),
+        (112, 24, 2, "f16", True),
+        (112, 16, 2, "f16", False),
     ],
 )
 def test_is_chosen_for_small_images_and_few_groups(

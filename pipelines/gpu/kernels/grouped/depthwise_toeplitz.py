@@ -199,7 +199,7 @@ class _Workgroup(ImageRingWorkgroup):
             column = block.image * tiling.image_columns + block.column + self._lane % QUAD
             place = (column * tiling.slots + self._unit) * tiling.slot_bytes
             # The first one of two rows is even, the ring's last one odd.
-            row = self._ring_row(strip * tiling.strip_rows + step * STEP_ROWS) * tiling.row_bytes + place
+            row = self._ring_row(strip * tiling.strip_step + step * STEP_ROWS) * tiling.row_bytes + place
             of_block = []
             for number in range(QUAD):
                 row_number, distance = divmod(number * QUAD, READ_COLUMNS)

@@ -29,16 +29,13 @@ from iree.winograd.pipelines.gpu.device.memory import (
 from iree.winograd.pipelines.gpu.kernels.direct.direct import DirectKernel
 from iree.winograd.pipelines.gpu.schedules.grouped_ring import (
     STEP_TAPS,
+    TILES_TOGETHER,
     GroupedRingSchedule,
     GroupedRingTiling,
 )
-from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 from .image_ring import ImageRingWorkgroup, ring_workgroups
-
-_TOGETHER = 2
-"""Tiles that a warp multiplies at once: each product waits for the one before it."""
 
 
 @dataclass(frozen=True)
@@ -145,8 +142,8 @@ class _Workgroup(ImageRingWorkgroup):
     def _compute(self, strip: Index, kept: Sequence[ir.Value]) -> Sequence[ir.Value]:
         tiling, warps = self._tiling, self._schedule.unit_warps
         warp = self._warp // self._schedule.units
-        with loop(tiling.tiles, warps * _TOGETHER, "tile") as first:
-            tiles = [first + warp + number * warps for number in range(_TOGETHER)]
+        with loop(tiling.tiles, warps * TILES_TOGETHER, "tile") as first:
+            tiles = [first + warp + number * warps for number in range(TILES_TOGETHER)]
             for tile, sums in zip(tiles, self._sums(strip, tiles), strict=True):
                 for half in range(2):
                     number = self._output_number(tile, self._lane // QUAD + half * OCTET)
@@ -160,12 +157,13 @@ class _Workgroup(ImageRingWorkgroup):
     def _output_number(self, tile: Index, row: Index) -> Index:
         """Of a tile's row; of those behind the last one that."""
         number = tile * MATRIX_ROWS + row
-        is_all = self._tiling.outputs % (MATRIX_ROWS * self._schedule.unit_warps * _TOGETHER) == 0
+        is_all = self._tiling.outputs % (MATRIX_ROWS * self._schedule.unit_warps * TILES_TOGETHER) == 0
         return number if is_all else number.minimum(self._tiling.outputs - 1)
 
     def _output_place(self, number: Index) -> tuple[Index, ...]:
         """Row, image and column."""
-        return unflatten(number, (STRIP_ROWS, self._schedule.images, self._tiling.result_columns))
+        schedule = self._schedule
+        return unflatten(number, (schedule.strip_rows, schedule.images, self._tiling.result_columns))
 
     def _sums(self, strip: Index, tiles: Sequence[Index]) -> list[ir.Value]:
         """Of each of some tiles."""
@@ -181,7 +179,7 @@ class _Workgroup(ImageRingWorkgroup):
             tap_row = second * (rows[1] - rows[0]) + rows[0]
             tap_column = second * (behind[1] - behind[0]) + behind[0]
             for number, (row, image, column) in enumerate(places):
-                line = self._ring_row((strip * STRIP_ROWS + row) * tiling.stride + tap_row)
+                line = self._ring_row(strip * tiling.strip_step + row * tiling.stride + tap_row)
                 pixel = line * tiling.row_columns + image * tiling.image_columns + (column + tap_column)
                 pixels = self._memory.fragment((pixel * tiling.slots + self._unit) * slot)
                 sums[number] = mma.multiply(pixels, taps, sums[number])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 
+from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, vector
 from iree.winograd.pipelines.emission.control_flow import loop, loop_carried, when
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
@@ -29,7 +31,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
     commit_copies,
     wait_for_copies,
 )
-from iree.winograd.pipelines.gpu.schedules.image_ring import STRIP_ROWS, ImageRingTiling
+from iree.winograd.pipelines.gpu.schedules.image_ring import ImageRingTiling
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES
 
 WORD = 32
@@ -39,6 +41,14 @@ WORD = 32
 def ring_workgroups(tiling: ImageRingTiling, sizes: Sizes) -> tuple[Index, ...]:
     """Groups of channels of sections of some images."""
     return (sizes.batch // tiling.schedule.images * (tiling.sections * tiling.groups),)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Of so many warps, of a row's pixels."""
+
+    number: Index
+    count: int
 
 
 class ImageRingWorkgroup(ABC):
@@ -95,8 +105,8 @@ class ImageRingWorkgroup(ABC):
         tiling = self._ring_tiling
         ahead, held = tiling.first_strips, tiling.section_rows if tiling.holds_section else None
         for strip in range(ahead):
-            left = tiling.strip_rows if held is None else held - strip * tiling.strip_rows
-            self._load(Index(strip), min(left, tiling.strip_rows))
+            left = tiling.strip_step if held is None else held - strip * tiling.strip_step
+            self._load(Index(strip), min(left, tiling.strip_step))
         self._read = self._epilogue_operands()
         self._clear_padding()
         self._prepare()
@@ -104,14 +114,14 @@ class ImageRingWorkgroup(ABC):
         def compute(strip: Index, kept: list[ir.Value]) -> Sequence[ir.Value]:
             self._wait()
             if held is None:
-                self._load(strip + ahead, tiling.strip_rows)
+                self._load(strip + ahead, tiling.strip_step)
             else:
                 # Groups are counted from the last one.
                 commit_copies()
             when(strip.at_least(1), lambda: self._copy_out(strip - 1))
             return self._compute(strip, kept)
 
-        strips = ceildiv(self._rows, STRIP_ROWS) if tiling.section_strips > 1 else Index(1)
+        strips = ceildiv(self._rows, self._schedule.strip_rows) if tiling.section_strips > 1 else Index(1)
         loop_carried(strips, 1, self._begin(), compute, "strip")
         barrier()
         self._copy_out(strips - 1)
@@ -137,8 +147,8 @@ class ImageRingWorkgroup(ABC):
         tiling, shape = self._ring_tiling, self._shape
         above, beside = shape.padding_low
 
-        def copy(row: Index, image: Index) -> None:
-            number = strip * tiling.strip_rows + row
+        def copy(row: Index, image: Index, share: _Share) -> None:
+            number = strip * tiling.strip_step + row
             place = self._first_row * tiling.stride + number - above
             exists = place.within(shape.input_size[0])
             exists = exists & number.less_than((self._rows - 1) * tiling.stride + shape.kernel_size[0])
@@ -150,7 +160,7 @@ class ImageRingWorkgroup(ABC):
                 position = [self._first_image + image, place, first + ahead, channel]
                 self._copy((column * tiling.slots + unit) * tiling.slot_bytes, position, exists)
 
-            self._each_unit(tiling.loaded_columns, self._schedule.units, copy_unit)
+            self._each_unit(share, tiling.loaded_columns, self._schedule.units, copy_unit)
 
         self._each_row(rows, copy)
         commit_copies()
@@ -169,24 +179,31 @@ class ImageRingWorkgroup(ABC):
             loaded = image.load(image.offset([first, row, pixel, channel + begin]), QUAD, exists)
             self._ring.store(factors.narrowed(loaded), to + begin * HALF_BYTES)
 
-    def _each_row(self, rows: int, do: Callable[[Index, Index], None]) -> None:
-        """Has a warp do something for its rows of so many of all images, by their number and image."""
+    def _each_row(self, rows: int, do: Callable[[Index, Index, _Share], None]) -> None:
+        """Has warps do something for so many rows of all images, by their number and image, and for which
+        share of them: several have one where there are more of them than rows."""
         images, warps = self._schedule.images, self._schedule.warps
-        for first in range(0, rows * images, warps):
-            number = self._warp + first
+        shares = max(1, warps // (rows * images))
+        together = ceil_div(warps, shares)
+        share = _Share(self._warp % shares, shares)
+        for first in range(0, rows * images, together):
+            number = self._warp // shares + first
 
             def do_row(number: Index = number) -> None:
-                do(number // images, number % images)
+                do(number // images, number % images, share)
 
-            is_all = first + warps <= rows * images
+            is_all = first + together <= rows * images
             when(Condition(True) if is_all else number.less_than(rows * images), do_row)
 
-    def _each_unit(self, pixels: int, units: int, do: Callable[[Index, int, Index], None]) -> None:
-        """Has lanes do something for each unit of each of a row's pixels.
+    def _each_unit(
+        self, share: _Share, pixels: int, units: int, do: Callable[[Index, int, Index], None]
+    ) -> None:
+        """Has lanes do something for each unit of each of a row's pixels that are a warp's share.
 
         By a lane's first pixel, how far ahead of it that pixel is, and the unit.
         """
         together = max(1, WARP_THREADS // units)
+        step = together * share.count
         for first_unit in range(0, units, WARP_THREADS):
             unit, first = self._lane % units + first_unit, self._lane // units
             lanes = min(units - first_unit, WARP_THREADS)
@@ -196,10 +213,11 @@ class ImageRingWorkgroup(ABC):
                 is_any = Condition(True) if lanes == WARP_THREADS else self._lane.less_than(lanes)
             elif WARP_THREADS % units:
                 is_any = first.less_than(together)
+            first = first + share.number * together
 
             def do_all(unit: Index = unit, first: Index = first) -> None:
-                for begin in range(0, pixels, together):
-                    is_all = begin + together <= pixels
+                for begin in range(0, pixels, step):
+                    is_all = begin + step <= pixels
                     exists = Condition(True) if is_all else (first + begin).less_than(pixels)
                     when(exists, partial(do, first, begin, unit))
 
@@ -225,7 +243,7 @@ class ImageRingWorkgroup(ABC):
                 place = first + self._place_of(column)
                 self._ring.store(zeros, (place * tiling.slots + unit) * tiling.slot_bytes)
 
-            self._each_unit(cleared, self._schedule.units, clear_unit)
+            self._each_unit(_Share(Index(0), 1), cleared, self._schedule.units, clear_unit)
 
         rows, warps = tiling.ring_rows * self._schedule.images, self._schedule.warps
         with loop(rows, warps, "cleared") as first:
@@ -253,7 +271,7 @@ class ImageRingWorkgroup(ABC):
         """Those of an output of the strip, of a thread's channels; of outputs that don't exist others'."""
         if self._read is not None:
             return self._epilogue.applied(sums, self._read)
-        position = self._first_row + strip * STRIP_ROWS + row, column
+        position = self._first_row + strip * self._schedule.strip_rows + row, column
         height, width = self._shape.output_size
         existing = position[0].minimum(height - 1), position[1].minimum(width - 1)
         return self._epilogue.emit(sums, self._first_image + image, existing, self._epilogue_channel)
@@ -284,8 +302,8 @@ class ImageRingWorkgroup(ABC):
         """Stores the results of a strip."""
         tiling, together = self._ring_tiling, self._stored_together
 
-        def store(row: Index, image: Index) -> None:
-            below = strip * STRIP_ROWS + row
+        def store(row: Index, image: Index, share: _Share) -> None:
+            below = strip * self._schedule.strip_rows + row
 
             def store_chunk(first: Index, ahead: int, chunk: Index) -> None:
                 pixel = first + ahead
@@ -296,12 +314,12 @@ class ImageRingWorkgroup(ABC):
 
             def store_all() -> None:
                 chunks = self._schedule.channels // together
-                self._each_unit(self._shape.output_size[1], chunks, store_chunk)
+                self._each_unit(share, self._shape.output_size[1], chunks, store_chunk)
 
-            is_all = self._shape.output_size[0] % STRIP_ROWS == 0
+            is_all = self._shape.output_size[0] % self._schedule.strip_rows == 0
             when(Condition(True) if is_all else below.less_than(self._rows), store_all)
 
-        self._each_row(STRIP_ROWS, store)
+        self._each_row(self._schedule.strip_rows, store)
 
     @cached_property
     def _stored_together(self) -> int:
