@@ -440,6 +440,24 @@ RUNS: Mapping[str, Run] = {
         "open_sizes --programs build/open-sizes --rounds 5 --burst 0.03 --network ...` by `chrt -f 1` at "
         "`a4be0a8d",
     ),
+    "open-sizes-zen4-without-avx512-fetched-rows.json": Run(
+        "2026-12-01",
+        "Zen 4 with AVX-512 hidden, beside other work",
+        "open_sizes --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 --burst 0.03 "
+        "--network mobilenetv2` and `... efficientnet` by `chrt -f 1` at `9780e775",
+    ),
+    "open-sizes-zen4-without-avx512-bf16.json": Run(
+        "2026-12-01",
+        "Zen 4 with AVX-512 hidden, beside other work",
+        "open_sizes --type bf16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.03 "
+        "--network ...` by `chrt -f 1` at `95f1627e",
+    ),
+    "open-sizes-zen4-without-avx512-f16.json": Run(
+        "2026-12-01",
+        "Zen 4 with AVX-512 hidden, beside other work",
+        "open_sizes --type f16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.03 "
+        "--network mobilenetv2` and `... film` by `chrt -f 1` at `95f1627e",
+    ),
     "open-sizes-zen4-without-avx512-2-threads.json": Run(
         "2026-12-01",
         "Zen 4 with AVX-512 hidden, beside other work",
