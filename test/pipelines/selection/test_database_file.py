@@ -16,6 +16,7 @@ import pytest
 from iree.winograd.pipelines.selection.implementation import Implementation
 from iree.winograd.pipelines.selection.tuning_database import Measurement, TuningDatabase
 from measured_times import DIRECT, KEY, PROBLEM, TIMES, never
+from warm_python import warm_python
 
 # Records one measurement after another until killed; prints the number of each that is in the file.
 WRITER = """
@@ -36,8 +37,8 @@ with TuningDatabase(path, report=lambda message: sys.exit(message)) as database:
 """
 
 
-def start_writer(path: Path, first: int, count: int) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-c", WRITER, path, str(PROBLEM), str(first), str(count)]
+def start_writer(path: Path, first: int, count: int, python: str = sys.executable) -> subprocess.Popen[str]:
+    arguments = [python, "-c", WRITER, path, str(PROBLEM), str(first), str(count)]
     return subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True)
 
 
@@ -84,7 +85,7 @@ def test_failures_that_are_no_damage_leave_the_file(path: Path, monkeypatch: pyt
 
 
 def test_concurrent_writers_lose_nothing(path: Path) -> None:
-    writers = [start_writer(path, 1 + 40 * index, 40) for index in range(2)]
+    writers = [start_writer(path, 1 + 40 * index, 40, warm_python()) for index in range(2)]
     assert [writer.wait(timeout=120) for writer in writers] == [0] * 2
     assert recorded_numbers(path) == list(range(1, 81))
 
