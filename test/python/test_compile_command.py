@@ -19,7 +19,7 @@ from iree.winograd.command_line.suggestion import most_similar
 from iree.winograd.command_line.tool_directory import TOOL_DIRECTORY
 from iree.winograd.commands.compile_program import divided, options_parser
 from small_programs import ADD, CONVOLUTION
-from warm_python import iree_winograd
+from warm_python import driver_environment, iree_winograd
 from wide import wide
 
 COMMAND = (sys.executable, "-m", "iree.winograd.cli", "compile")
@@ -69,9 +69,8 @@ def test_unknown_flags_are_named(model: str, tmp_path: Path) -> None:
 def test_unknown_flags_for_a_model_are_named_by_the_tool_as_well(tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(b"")
     command = [TOOL_DIRECTORY / "iree-compile", f"--{ENABLE}", "net.onnx", "--no-such-flag"]
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
     outcome = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        command, cwd=tmp_path, env=driver_environment(), capture_output=True, text=True, check=False
     )
     assert outcome.returncode == 1
     assert "Unknown command line argument '--no-such-flag'" in outcome.stderr
@@ -93,11 +92,12 @@ def test_what_a_flag_may_have_meant(flag: str, meant: str | None) -> None:
 
 
 def test_versions(tmp_path: Path) -> None:
-    environment = {**os.environ, "IREE_WINOGRAD_PYTHON": sys.executable}
     tool = [TOOL_DIRECTORY / "iree-compile", f"--{ENABLE}", "--version"]
     winograd_opt = [sys.executable, "-m", "iree.winograd.command_line.opt", "--version"]
     for command in ([*COMMAND, "--version"], tool):
-        outcome = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        outcome = subprocess.run(
+            command, env=driver_environment(), capture_output=True, text=True, check=True
+        )
         assert f"iree-winograd {__version__}\n" in outcome.stdout
         assert "IREE compiler version" in outcome.stdout
     outcome = subprocess.run(winograd_opt, capture_output=True, text=True, check=True)

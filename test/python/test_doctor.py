@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from iree.winograd.health.files import file_findings
 from iree.winograd.health.finding import Finding
 from iree.winograd.health.packages import package_findings
 from iree.winograd.health.tools import tool_findings
+from warm_python import warm_python
 
 
 def by_subject(findings: Any) -> dict[str, Finding]:
@@ -26,7 +26,7 @@ def by_subject(findings: Any) -> dict[str, Finding]:
 def test_what_works_here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "TARGET_OF_DRIVER", {"local-sync": "cpu", "no-such-driver": "cpu"})
     monkeypatch.setenv("PATH", f"{TOOL_DIRECTORY}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("IREE_WINOGRAD_PYTHON", sys.executable)
+    monkeypatch.setenv("IREE_WINOGRAD_PYTHON", warm_python())
     monkeypatch.delenv("IREE_TOOL_PATH", raising=False)
     assert main(["doctor", "--json"]) == 1
     findings = {each["subject"]: each for each in json.loads(capsys.readouterr().out)}
