@@ -204,7 +204,8 @@ def half_layers(files: Sequence[Any]) -> list[str]:
     """Microseconds of layers by their kernels beside cuDNN's in the same type, ratios and errors."""
     heads = ("layer", "ours, us", "cuDNN", "over cuDNN", "predicted", "our error", "cuDNN's", "computed by")
     rows, ratios = [], []
-    for layer, found in (pair for file in files for pair in file["layers"].items()):
+    layers = {name: row for file in files for name, row in file["layers"].items()}
+    for layer, found in sorted(layers.items()):
         ratios.append(found["torch_us"] / found["ours_us"])
         times = (found["ours_us"], found["torch_us"])
         errors = (found["ours_error"], found["torch_error"])

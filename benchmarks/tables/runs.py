@@ -141,6 +141,17 @@ RUNS: Mapping[str, Run] = {
         "gpu_networks --networks diffusion_normalized_between ... --types f16 f32 "
         "--tools winograd inductor-graphs --gpus 4 --jobs 58 --rounds 4",
     ),
+    "gpu-f32-pointwise-layers-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32`, of pointwise layers of 32 images, at `0d0478db",
+    ),
+    "gpu-calls-wide-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks timm_convnext_tiny timm_resnet50 --batches 32 --types f32 --tools winograd "
+        "inductor-graphs --jobs 6 --rounds 5 --limit 110 --budget 90` at `0d0478db",
+    ),
     "gpu-f32-layers.json": Run("2026-11-29", H200, "gpu_layers --type f32 --jobs 16"),
     "gpu-gradients.json": Run("2026-11-23", H200, "gpu_gradients measure build/gpu-gradients"),
     "gpu-half-layers-bf16.json": Run("2026-11-28", H200, "gpu_layers --type bf16 --jobs 15"),
@@ -191,7 +202,7 @@ RUNS: Mapping[str, Run] = {
     "gpu-layer-limits-wide-f32-h200.json": Run(
         "2026-12-01",
         H200_BESIDE_WORK,
-        "gpu_layers --type f32 --batches 32`, the same, at `c59950a4",
+        "gpu_layers --type f32 --batches 32`, of wide pointwise layers, at `0d0478db",
     ),
     "gpu-layer-limits-narrow-f16-h200.json": Run(
         "2026-12-01",
