@@ -406,7 +406,13 @@ RUNS: Mapping[str, Run] = {
         "2026-12-01",
         "Emerald Rapids server, all 16 virtual processors, torch 2.11",
         "open_sizes --threads 16 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.02 --network ...` at `6fb4ec0f",
+        "--burst 0.02 --network ...` at `6fb4ec0f`, `dncnn`, `esrgan block` and two U-Nets at `95f1627e",
+    ),
+    "open-sizes-server-bf16.json": Run(
+        "2026-12-01",
+        "Emerald Rapids server with AMX, five networks side by side on a processor each, torch 2.11",
+        "open_sizes --type bf16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.02 "
+        "--network ...` at `95f1627e",
     ),
     "open-sizes-emerald-rapids-2-threads.json": Run(
         "2026-12-01",
