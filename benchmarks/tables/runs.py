@@ -224,33 +224,24 @@ RUNS: Mapping[str, Run] = {
         "2026-11-23", H200, "gpu_models measure build/gpu-models --rounds 5"
     ),
     "gpu-open-sizes-bf16-h200.json": Run(
-        "2026-11-30",
-        H200_BESIDE_WORK,
-        "gpu_open_sizes --type bf16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
+        "2026-12-01",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --type bf16 --tools static open --jobs 12 --limit 130 --rounds 5` at `78b38fab",
     ),
     "gpu-open-sizes-f16-h200.json": Run(
-        "2026-11-30",
-        H200_BESIDE_WORK,
-        "gpu_open_sizes --type f16 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
+        "2026-12-01",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --type f16 --tools static open --jobs 12 --limit 130 --rounds 5` at `78b38fab",
     ),
     "gpu-open-sizes-f32-h200.json": Run(
-        "2026-11-30",
-        H200_BESIDE_WORK,
-        "gpu_open_sizes --type f32 --tools static open --jobs 7 --limit 120 --rounds 5` at `a59243d0",
-    ),
-    "gpu-open-sizes-h200.json": Run(
-        "2026-11-27", "NVIDIA H200, torch 2.11", "gpu_open_sizes --jobs 11 --limit 190"
+        "2026-12-01",
+        "NVIDIA H200, torch 2.11",
+        "gpu_open_sizes --type f32 --tools static open --jobs 12 --limit 130 --rounds 5` at `78b38fab",
     ),
     "gpu-open-sizes-one-program-h200.json": Run(
         "2026-11-30",
         "NVIDIA H200, torch 2.11",
         "gpu_open_sizes --tools static open inductor --jobs 9 --limit 150 --rounds 7` at `2049f7a4",
-    ),
-    "gpu-open-sizes-streams-f16-h200.json": Run(
-        "2026-12-01",
-        H200_BESIDE_WORK,
-        "gpu_open_sizes --type f16 --network mobilenetv2 'esrgan block' ... --tools static open --jobs 7 "
-        "--limit 50 --rounds 5` of what became `14fdaa44",
     ),
     "gpu-reductions-h200.json": Run("2026-11-26", H200, "gpu_reductions run build/gpu-reductions --rounds 5"),
     "gpu-split-chosen.json": Run("2026-11-23", H200, "gpu_split run build/gpu-split"),

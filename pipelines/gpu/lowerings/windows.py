@@ -18,7 +18,7 @@ from iree.winograd.pipelines.gpu.device.launch import (
 from iree.winograd.pipelines.gpu.device.memory import QUAD
 from iree.winograd.pipelines.gpu.kernels.images.max_pooling import MaxPoolingKernel
 from iree.winograd.pipelines.gpu.kernels.images.window_sums import WindowSumsKernel
-from iree.winograd.pipelines.gpu.kernels.images.windows import WINDOW_THREADS, WindowKernel
+from iree.winograd.pipelines.gpu.kernels.images.windows import WindowKernel
 from iree.winograd.pipelines.gpu.lowerings.image_arguments import image_in_place
 from iree.winograd.pipelines.problems.tensor_operations import MaxPooling, WindowSums
 
@@ -41,7 +41,7 @@ def lowered_windows(launcher: Launcher, operation: MaxPooling | WindowSums) -> i
     extents = image.extents[0], *windows.outputs, windows.channels
     dynamic = image_tensor(operation.like.type, "output", channels_first=False).dynamic
     result = TensorArgument(extents, element, image.by_quads, dynamic, together=together)
-    threads = WorkgroupThreads(WINDOW_THREADS, kernel.resident_threads)
+    threads = WorkgroupThreads(kernel.threads)
     return launcher.launch(kernel, kernel.name, threads, [(read, image)], result, sizes)
 
 

@@ -28,7 +28,7 @@ from .columns import (
 )
 from .fused import FusedSchedule
 from .gemm import GemmSchedule, MfmaGemmSchedule
-from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
+from .gemv import MAX_GEMV_F32_ROWS, MAX_GEMV_HALF_ROWS, MAX_GEMV_LAYER_ROWS, MAX_GEMV_ROWS, GemvSchedule
 from .grouped_ring import GroupedRingSchedule, GroupedRingTiling
 from .image_ring import ImageRingTiling
 from .implicit_gemm import ImplicitGemmSchedule
@@ -122,7 +122,8 @@ def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTar
 
 def _gemv_misfit(schedule: GemvSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
     if not schedule.suits(shape):
-        small = f"{MAX_GEMV_LAYER_ROWS} by a small matrix, {MAX_GEMV_F32_ROWS} of f32 by a smaller one"
+        small = f"{MAX_GEMV_HALF_ROWS} of half precision by a small matrix, {MAX_GEMV_LAYER_ROWS} of f32"
+        small = f"{small}, {MAX_GEMV_F32_ROWS} by a smaller one"
         most = f"{MAX_GEMV_ROWS} rows of whole quads, {small}"
         return f"{schedule} is for pointwise layers of at most {most}"
     # Vulkan has no vectors of eight, and nobody measured others.

@@ -23,6 +23,9 @@ MAX_GEMV_ROWS = 8
 """Of a block: the columns of a product of NVIDIA's matrix units."""
 MAX_GEMV_LAYER_ROWS = 32
 """Of all blocks, each of which reads the matrix."""
+MAX_GEMV_HALF_ROWS = 784
+"""The same of numbers of half precision: 196 by 112 x 672 and back took an H200 2.1 us a layer, by larger
+blocks 3.4, 784 by 40 x 240 1.9 and 2.5, 49 by 368 x 368 1.8 and 3.5, 196 by 256 x 1024 3.2 and 3.6."""
 MAX_GEMV_F32_ROWS, MAX_GEMV_PRODUCTS = 512, 10 << 20
 """The same of numbers of f32, and multiply-adds of these rows: 484 by 128 x 64 took an H200 1.8 us, by larger
 blocks 3.2, 256 by 96 x 384 2.7 and 4.0, 484 by that 4.6 and 4.2."""
@@ -79,7 +82,9 @@ class GemvSchedule(ProductSchedule):
         if elements <= MAX_GEMV_REREAD:
             most = MAX_GEMV_LAYER_ROWS
             is_small = rows <= MAX_GEMV_F32_ROWS and rows * elements <= MAX_GEMV_PRODUCTS
-            if is_small and shape.exact_type is None:
+            if shape.exact_type is not None:
+                most = MAX_GEMV_HALF_ROWS
+            elif is_small:
                 most = MAX_GEMV_F32_ROWS
         return is_direct and is_pointwise and rows <= most
 

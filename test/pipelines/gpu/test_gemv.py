@@ -80,14 +80,26 @@ def test_vgg_at_one_image_takes_little_more_than_its_matrices(
 @pytest.mark.parametrize(
     "other",
     [
-        layer(33, 64, 64, halves("f16")),
+        layer(785, 64, 64, halves("f16")),
+        layer(513, 64, 64, "f32"),
         layer(9, 1024, 1024, halves("f16")),
         layer(1, 510, 512, halves("f16")),
     ],
-    ids=["33 rows", "nine rows by a large matrix", "no whole quads"],
+    ids=["785 rows", "513 rows of f32", "nine rows by a large matrix", "no whole quads"],
 )
 def test_other_layers_have_none(other: ConvolutionShape) -> None:
     assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
+
+
+@pytest.mark.parametrize(
+    ("rows", "channels", "columns"), [(196, 112, 672), (196, 672, 112), (784, 40, 240), (49, 368, 368)]
+)
+def test_some_hundred_rows_of_half_precision_by_a_small_matrix_are_few(
+    rows: int, channels: int, columns: int
+) -> None:
+    of = layer(rows, channels, columns, halves("f16"))
+    chosen = default_schedules(of, HOPPER, HOPPER_MACHINE)[0]
+    assert isinstance(chosen, GemvSchedule)
 
 
 def test_some_hundred_rows_of_f32_by_a_small_matrix_are_few() -> None:

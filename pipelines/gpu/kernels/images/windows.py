@@ -20,7 +20,9 @@ from iree.winograd.pipelines.gpu.device.memory import GlobalBuffer
 from iree.winograd.pipelines.gpu.kernels.winograd.transforms import ThreadGrid
 from iree.winograd.pipelines.problems.windows import Windows, known_sizes
 
-WINDOW_THREADS = 256
+_THREADS, _OPEN_THREADS = 256, 64
+"""Of a workgroup, and of one for images of unknown sizes, of which a small one has few windows: on more
+multiprocessors they load more at once."""
 _NEIGHBOURS = 8
 """Quads or octets of a pixel that neighbouring threads take, in f32 and in half precision a cache line. Other
 threads take windows beside theirs."""
@@ -28,8 +30,6 @@ _MOST_COLUMNS = 6
 """Quads or octets that a thread has in registers."""
 _MOST_LOADS = 32
 """Of a thread, written out without a loop."""
-_RESIDENT_THREADS = 512
-"""Of a multiprocessor that has 128 registers for each."""
 _MANY_THREADS = 1 << 16
 """As many as keep the memory of large GPUs busy."""
 
@@ -98,13 +98,9 @@ class WindowKernel(ABC):
         """Writes what a window is reduced to."""
 
     @property
-    def resident_threads(self) -> int | None:
-        """Threads of a multiprocessor that have registers for all elements of a window, if that matters.
-
-        By itself NVIDIA's assembler has a thread load a few at once, so that many threads fit. Images of
-        unknown sizes may have few windows, whose threads then wait for one load after the other.
-        """
-        return _RESIDENT_THREADS if self.windows.are_open else None
+    def threads(self) -> int:
+        """Of a workgroup."""
+        return _OPEN_THREADS if self.windows.are_open else _THREADS
 
     @property
     def along(self) -> int:
@@ -192,7 +188,7 @@ class WindowKernel(ABC):
 
     @property
     def _grid(self) -> ThreadGrid:
-        return ThreadGrid(ceil_div(self.windows.channels, self.together), WINDOW_THREADS, _NEIGHBOURS)
+        return ThreadGrid(ceil_div(self.windows.channels, self.together), self.threads, _NEIGHBOURS)
 
 
 @dataclass(frozen=True)
