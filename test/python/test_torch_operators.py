@@ -67,6 +67,20 @@ def test_padding_that_takes_elements_away() -> None:
     expect(padded, random(2, 3, 5), random(2, 3, 8, 10), random(1, 2, 4, 5, 6))
 
 
+def test_images_of_any_size_are_reflected() -> None:
+    """Torch computes the rows to read: a size less a tensor of numbers."""
+    any_size = torch.export.Dim.AUTO
+    exported = torch.export.export(
+        torch.nn.ReflectionPad2d((2, 1, 1, 3)),
+        (random(1, 3, 8, 10),),
+        dynamic_shapes=({2: any_size, 3: any_size},),
+    )
+    program = winograd.load(winograd.compile(winograd.import_torch(exported)))
+    for size in ((8, 10), (5, 4)):
+        image = random(1, 3, *size)
+        np.testing.assert_array_equal(program(image), F.pad(image, (2, 1, 1, 3), mode="reflect"))
+
+
 @pytest.mark.wide
 def test_padding_in_front_of_a_convolution() -> None:
     def convolved(image: torch.Tensor) -> list[torch.Tensor]:

@@ -18,6 +18,13 @@ def remainder_by_number(tensor: Any, divisor: float) -> Any:
     return torch.fmod(tensor, torch.full((), divisor, dtype=tensor.dtype, device=tensor.device))
 
 
+def difference(minuend: Any, subtrahend: Any, *, alpha: Any = 1) -> Any:
+    """`aten.sub.Tensor` of a number and a tensor: torch-mlir has no numbers there that are sizes."""
+    if isinstance(minuend, torch.Tensor):
+        return NotImplemented
+    return minuend + (subtrahend if alpha == 1 else subtrahend * alpha).neg()
+
+
 def copysign(tensor: Any, signs: Any) -> Any:
     """`aten.copysign.Tensor` of `signs` that may be zeros of either sign; NaN counts as positive."""
     is_negative = (signs < 0) | ((signs == 0) & (signs.reciprocal() < 0))

@@ -106,6 +106,7 @@ def _of_elements() -> Decompositions:
         _aten.fmin.default: partial(elements.extremum_without_nan, torch.le),
         _aten.fmod.Scalar: elements.remainder_by_number,
         _aten.log10.default: elements.log10,
+        _aten.sub.Tensor: elements.difference,
         **{each: partial(elements.rounded_once, each, table.get(each)) for each in _OF_SEVERAL_OPERATIONS},
     }
 
