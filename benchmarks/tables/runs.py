@@ -470,7 +470,7 @@ RUNS: Mapping[str, Run] = {
         "2026-12-01",
         "Zen 4 with AVX-512 hidden, beside other work",
         "open_sizes --threads 2 --programs build/open-sizes --rounds 5 --burst 0.03 --network ...` by "
-        "`chrt -f 1` at `a4be0a8d`, `wave-u-net` at `2b0241a8",
+        "`chrt -f 1` at `a4be0a8d`, `wave-u-net` and `efficientnet` at `2b0241a8",
     ),
     "open-sizes.json": Run(
         "2026-12-01",
