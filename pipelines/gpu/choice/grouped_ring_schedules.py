@@ -25,13 +25,15 @@ MAX_OUTPUTS = 7 * 7
 """Of an image of which workgroups have so many groups."""
 MAX_OUTPUTS_OF_ALL, GROUPS = 56 * 56, range(3, 8)
 """Of an image of which workgroups have all groups, and how many there may be. Each multiprocessor has one of
-them: an H200 took 6.6 us for 32 x 56 x 56 x 56, groups of 8 and stride 2, by two of one strip of four rows
+them: an H200 took 6.3 us for 32 x 56 x 56 x 56, groups of 8 and stride 2, by two of one strip of four rows
 6.9, by blocks 8.3, and 10.9 for 112 x 112 x 24, by two of two strips 12.4, by pixels that stream 12.3."""
 LEAST_RESIDENT = 448
 """Threads of a multiprocessor that they have registers for."""
-STRIPS = ((1, 1, 3), (2, 4, 2))
-"""Rows of their strips, warps of a group, and strips that are on their way, of which the first are taken
-whose warps multiply once for each strip. By strips of one row 112 x 112 x 24 took 13.6 us."""
+SPARE_STRIPS = 2
+"""Of their rings: by three 56 x 56 x 56 took 6.5 us and 112 x 112 x 24 11.5, by one 6.9 and 11.7."""
+STRIPS = ((1, 1), (2, 4))
+"""Rows of their strips and warps of a group, of which the first are taken that multiply once for each strip.
+By strips of one row 112 x 112 x 24 took 13.6 us."""
 
 
 def grouped_ring_schedules(
@@ -76,7 +78,7 @@ def _of_all_groups(shape: ConvolutionShape, type_: str, machine: GpuMachine) -> 
     """Workgroups as many as multiprocessors, or fewer, where warps have enough outputs of a strip."""
     height, width = shape.output_size
     sections = max(1, machine.multiprocessors // shape.images)
-    for strip_rows, warps, spare in STRIPS:
+    for strip_rows, warps in STRIPS:
         if ceil_div(strip_rows * width, MATRIX_ROWS * TILES_TOGETHER) != warps:
             continue
         rows = ceil_div(ceil_div(height, sections), strip_rows) * strip_rows
@@ -87,7 +89,7 @@ def _of_all_groups(shape: ConvolutionShape, type_: str, machine: GpuMachine) -> 
             1,
             rows,
             max(threads, LEAST_RESIDENT),
-            spare,
+            SPARE_STRIPS,
             strip_rows,
             multiplied_type=type_,
         )

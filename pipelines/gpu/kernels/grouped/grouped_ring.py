@@ -63,6 +63,8 @@ class GroupedRingKernel(DirectKernel):
 
 
 class _Workgroup(ImageRingWorkgroup):
+    shares_rows = True
+
     def __init__(
         self,
         kernel: GroupedRingKernel,

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import ClassVar
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import arith, ir, llvm, memref, vector
@@ -57,6 +58,9 @@ class ImageRingWorkgroup(ABC):
     Strips of rows come to shared memory as they lie in the device's, beside the computation of those before.
     Results leave by way of shared memory.
     """
+
+    shares_rows: ClassVar[bool] = False
+    """Whether several warps have a row where there are more of them, for which threads need registers."""
 
     def __init__(
         self,
@@ -181,9 +185,9 @@ class ImageRingWorkgroup(ABC):
 
     def _each_row(self, rows: int, do: Callable[[Index, Index, _Share], None]) -> None:
         """Has warps do something for so many rows of all images, by their number and image, and for which
-        share of them: several have one where there are more of them than rows."""
+        share of them."""
         images, warps = self._schedule.images, self._schedule.warps
-        shares = max(1, warps // (rows * images))
+        shares = max(1, warps // (rows * images)) if self.shares_rows else 1
         together = ceil_div(warps, shares)
         share = _Share(self._warp % shares, shares)
         for first in range(0, rows * images, together):
