@@ -214,6 +214,16 @@ RUNS: Mapping[str, Run] = {
         H200_BESIDE_WORK,
         "gpu_layers --type f32 --batches 32`, the same, at `c59950a4",
     ),
+    "gpu-layer-limits-rings-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 32`, of depthwise and grouped layers, compiled before, at `4b72be2e",
+    ),
+    "gpu-layer-limits-rings-f32-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 32`, the same, at `4b72be2e",
+    ),
     "gpu-layer-limits-h200.json": Run(
         "2026-11-29",
         "NVIDIA H200, torch 2.11",
