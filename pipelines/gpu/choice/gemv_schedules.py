@@ -27,7 +27,7 @@ def gemv_schedules(shape: ConvolutionShape, target: GpuTarget, machine: GpuMachi
 
     The reduction is split into parts that are as long as each other, but for the last one.
     """
-    if shape.tiles is None or not GemvSchedule.suits(shape):
+    if shape.tiles is None or not GemvSchedule.suits(shape, shape.exact_type):
         return
     rows = next((each for each in GEMV_ROWS if shape.tiles <= each), MAX_GEMV_ROWS)
     # Of those that take as long, wide blocks read rows least, and many warps have most loads under way.

@@ -121,7 +121,7 @@ def _gemm_misfit(schedule: GemmSchedule, shape: ConvolutionShape, target: GpuTar
 
 
 def _gemv_misfit(schedule: GemvSchedule, shape: ConvolutionShape, target: GpuTarget) -> Reason | None:
-    if not schedule.suits(shape):
+    if not schedule.suits(shape, schedule.multiplied_type):
         small = f"{MAX_GEMV_HALF_ROWS} of half precision by a small matrix, {MAX_GEMV_LAYER_ROWS} of f32"
         small = f"{small}, {MAX_GEMV_F32_ROWS} by a smaller one"
         most = f"{MAX_GEMV_ROWS} rows of whole quads, {small}"

@@ -71,8 +71,11 @@ class GemvSchedule(ProductSchedule):
             )
 
     @staticmethod
-    def suits(shape: ConvolutionShape) -> bool:
-        """Whether a convolution is such a product: of rows of whole quads, few or by a small matrix."""
+    def suits(shape: ConvolutionShape, multiplied_type: str | None) -> bool:
+        """Whether a convolution is such a product: of rows of whole quads, few or by a small matrix.
+
+        The rows themselves may be stored in f32, whatever type their numbers are multiplied in.
+        """
         if shape.batch is None or shape.groups > 1 or shape.input_channels_first:
             return False
         is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
@@ -82,7 +85,7 @@ class GemvSchedule(ProductSchedule):
         if elements <= MAX_GEMV_REREAD:
             most = MAX_GEMV_LAYER_ROWS
             is_small = rows <= MAX_GEMV_F32_ROWS and rows * elements <= MAX_GEMV_PRODUCTS
-            if shape.exact_type is not None:
+            if multiplied_type is not None:
                 most = MAX_GEMV_HALF_ROWS
             elif is_small:
                 most = MAX_GEMV_F32_ROWS

@@ -16,6 +16,7 @@ import iree.winograd
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from agreement import expect_within
 from iree.winograd.dialect.algebra.bf16 import bf16_bits, bf16_numbers
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
@@ -100,6 +101,14 @@ def test_some_hundred_rows_of_half_precision_by_a_small_matrix_are_few(
     of = layer(rows, channels, columns, halves("f16"))
     chosen = default_schedules(of, HOPPER, HOPPER_MACHINE)[0]
     assert isinstance(chosen, GemvSchedule)
+
+
+def test_rows_of_an_argument_are_few_wherever_they_are_stored() -> None:
+    """What is multiplied is of half precision, but channels of the image come first, in f32 then."""
+    model = torch.nn.Conv2d(24, 58, 1).eval().half()
+    imported = iree.winograd.import_torch(model, torch.zeros(1, 24, 28, 28).half())
+    compiled = bytes(iree.winograd.compile(imported, target="cuda:sm_90a", strict=True))
+    assert b"winograd_direct_f1x1_1x1_28x28x58_from_24" in compiled
 
 
 def test_some_hundred_rows_of_f32_by_a_small_matrix_are_few() -> None:
@@ -192,6 +201,7 @@ def grid(*extents: Index) -> Iterator[tuple[int, ...]]:
                 ("f32", 8, 520, 24),
                 ("f32", 1, 12288, 16),
                 ("f32", 19, 96, 16),
+                ("f16", 101, 72, 48),
             ]
         ),
     ],
