@@ -145,16 +145,17 @@ def test_what_can_not_be_compiled(
     assert capsys.readouterr().err.startswith(f"iree-winograd compile: {message}")
 
 
-def test_a_folder_of_temporary_files_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_temporary_files_that_is_not_there(tmp_path: Path) -> None:
     """LLVM would end the process by a signal."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TMPDIR", "missing")
-    Path("net.mlir").write_text(ADD)
-    assert main(["compile", "net.mlir"]) == 1
-    assert "error: TMPDIR names 'missing', in which no temporary" in capsys.readouterr().err
-    assert not Path("net.vmfb").exists()
+    (tmp_path / "net.mlir").write_text(ADD)
+    command = [*iree_winograd(), "compile", "net.mlir"]
+    environment = {**os.environ, "TMPDIR": "missing"}
+    outcome = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert outcome.returncode == 1
+    assert "error: TMPDIR names 'missing', in which no temporary" in outcome.stderr
+    assert not (tmp_path / "net.vmfb").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, *wide([signal.SIGTERM])])

@@ -73,8 +73,12 @@ def load_first_binding(dispatch: Pointer) -> Pointer:
 
 
 def load_state(state: Pointer) -> Structure:
-    """What one workgroup is called with."""
-    return state.load_structure(_state_type())
+    """What one workgroup is called with.
+
+    IREE says of what kernels are called with that it begins at a multiple of 16 bytes, which what its workers
+    have on their stacks doesn't: without AVX, LLVM copies by instructions that need it.
+    """
+    return state.with_nothing_known().load_structure(_state_type())
 
 
 def new_state(one: Integer) -> Pointer:

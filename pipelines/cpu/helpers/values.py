@@ -162,6 +162,11 @@ class Pointer(Value):
     def equals(self, other: Pointer) -> Integer:
         return Integer(_compared(self, _EQUAL, other))
 
+    def with_nothing_known(self) -> Pointer:
+        """The same address, of which the compiler assumes nothing that is said of this one."""
+        same = {"asm_string": ir.StringAttr.get(""), "constraints": ir.StringAttr.get("=r,0")}
+        return Pointer(emit("inline_asm", [pointer_type()], [self], same).result)
+
     def byte(self, offset: int) -> Pointer:
         """That of what lies so many bytes further on."""
         return self._offset([offset], integer_type(8))

@@ -225,6 +225,29 @@ def test_a_program_has_workers_where_helpers_would_take_its_callers_processor(
     np.testing.assert_array_equal(np.asarray(loaded(image)), expected)
 
 
+ON_WORKERS = """
+import sys
+import numpy as np
+from iree.winograd.loading.runtime import load
+x = np.ones({shape}, np.float32)
+expected = np.asarray(load(sys.argv[1], device="local-sync")(x))
+program = load(sys.argv[1], threads=16)
+for _ in range(20):
+    np.testing.assert_array_equal(program(x), expected)
+"""
+
+
+@pytest.mark.this_machine
+def test_workers_run_programs_for_processors_without_avx(
+    image: npt.NDArray[np.float32], tmp_path: Path
+) -> None:
+    """What IREE calls kernels with is at no multiple of 16 bytes there, which SSE's copies need."""
+    path = tmp_path / "program.vmfb"
+    iree.winograd.compile(residual_layers(0), target="cpu:x86-64", threads=2, output=path)
+    command = [sys.executable, "-W", "ignore", "-c", ON_WORKERS.format(shape=image.shape), path]
+    subprocess.run(command, check=True)
+
+
 def test_programs_for_many_threads_have_workers(image: npt.NDArray[np.float32]) -> None:
     many = compile_shared(residual_layers(0), MOST_THREADS + 1)
     assert HELPERS_FUNCTION.encode() not in many
