@@ -1,4 +1,4 @@
-"""Calls of programs, and copies, that other threads are in when the interpreter ends."""
+"""What other threads do with programs when the interpreter ends."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from iree.winograd.loading.mappings_at_exit import MAPPINGS
+
 
 class RunningCalls:
-    """The calls of programs that run, and copies to and from devices, in which IREE lets go of Python's lock.
+    """The calls of programs that run, loads, and copies to and from devices: IREE lets go of Python's lock.
 
     Python ends a daemon thread that asks for its lock again after the end, which in the middle of a call of
     IREE's C++ is the end of the process with SIGABRT.
@@ -46,6 +48,7 @@ class RunningCalls:
     def forget(self) -> None:
         """Of a forked process, which has none of the threads that are in calls."""
         self._running.clear()
+        MAPPINGS.forget()
 
     def wait(self, seconds: float) -> None:
         """From here on only this thread calls programs. Returns when the calls of others have returned."""
@@ -59,6 +62,13 @@ CALLS = RunningCalls()
 """Those of all programs of the process."""
 
 _SECONDS = 10
-"""That a process waits for calls of daemon threads when it ends."""
+"""That a process waits for each kind of what daemon threads do when it ends."""
 
-atexit.register(CALLS.wait, _SECONDS)
+
+def _end() -> None:
+    CALLS.wait(_SECONDS)
+    # From here on no other thread maps programs.
+    MAPPINGS.keep(_SECONDS)
+
+
+atexit.register(_end)

@@ -9,6 +9,7 @@ from typing import Any
 
 from iree import runtime
 from iree.winograd.errors import CallError
+from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.device import Device
 from iree.winograd.loading.kept_objects import keep_for_good
 
@@ -62,4 +63,5 @@ class ProgramContext:
                 "the program in that process"
             )
         keep_for_good(self._context)
-        self._open(self._device.reopen())
+        with CALLS.one():
+            self._open(self._device.reopen())

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from iree import runtime
+from iree.winograd.loading.mappings_at_exit import MAPPINGS
 
 HUGE_PAGE_BYTES = 2 << 20
 """Of x86, and of Arm with pages of 4 KiB."""
@@ -26,7 +27,9 @@ def program_module(instance: Any, program: bytes | str | PathLike[str]) -> Any:
         return runtime.VmModule.wrap_buffer(instance, in_huge_pages(program))
     # Not `VmModule.mmap`: what that makes calls a method when it is released. Where an exception does that,
     # it is lost, and Python 3.12 ends by SIGABRT.
-    return runtime.VmModule.wrap_buffer(instance, mapped_file(program))
+    mapping = mapped_file(program)
+    MAPPINGS.add(mapping)
+    return runtime.VmModule.wrap_buffer(instance, mapping)
 
 
 def in_huge_pages(content: bytes) -> memoryview:
@@ -39,6 +42,7 @@ def in_huge_pages(content: bytes) -> memoryview:
     if sys.platform != "linux":
         raise OSError("huge pages are asked for on Linux")
     copy = mmap.mmap(-1, len(content) + HUGE_PAGE_BYTES, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    MAPPINGS.add(copy)
     first = -np.frombuffer(copy, np.uint8).ctypes.data % HUGE_PAGE_BYTES
     # Refused by kernels without huge pages.
     with contextlib.suppress(OSError):

@@ -26,6 +26,7 @@ from iree import runtime
 from iree.runtime import version
 from iree.winograd.errors import CallError, InvalidOptionError, LoadError
 from iree.winograd.loading import vulkan_features
+from iree.winograd.loading.calls_at_exit import CALLS
 from iree.winograd.loading.check_sums import DamagedFileError, check_sums
 from iree.winograd.loading.device import (
     BUFFER_ALIGNMENT,
@@ -136,6 +137,11 @@ def load(
 
 def load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgram:
     """As `load`, on a device that is open. Raises `LoadError`."""
+    with CALLS.one():
+        return _load_on(program, device)
+
+
+def _load_on(program: bytes | str | PathLike[str], device: Device) -> LoadedProgram:
     name = _name(program)
     try:
         check_sums(program)

@@ -276,6 +276,13 @@ CASES = {
         "ready = threading.Event()\ndef run():\n  while True:\n    program(x)\n    ready.set()\n"
         "threading.Thread(target=run, daemon=True).start()\nready.wait()"
     ),
+    "ends while daemons load": (
+        "def run():\n  while True:\n    load(sys.argv[1], threads=2)\n    ready.set()\n"
+        "for _ in range(10):\n  child = os.fork()\n  if not child:\n    ready = threading.Event()\n"
+        "    for _ in range(4): threading.Thread(target=run, daemon=True).start()\n"
+        "    ready.wait()\n    break\n"
+        "  _, status = os.waitpid(child, 0)\n  if status:\n    sys.exit(status)"
+    ),
     "an interrupt while helpers begin": (
         "del program\ngc.collect()\nstart = threading.Thread.start\n"
         "def interrupted(thread):\n  start(thread)\n  raise KeyboardInterrupt\n"

@@ -111,6 +111,28 @@ LAUNCHED_ENDINGS = {
 }
 
 
+LOADED_BY_DAEMONS = """
+import os, sys, threading
+from iree.winograd.loading.runtime import load
+def run():
+    while True:
+        load(sys.argv[1], sys.argv[2], threads=2 if sys.argv[2] == "local-task" else None)
+        ready.set()
+for _ in range(10):
+    child = os.fork()
+    if not child:
+        ready = threading.Event()
+        for _ in range(4):
+            threading.Thread(target=run, daemon=True).start()
+        ready.wait()
+        break
+    _, status = os.waitpid(child, 0)
+    if status:
+        sys.exit(f"a process ended with {status}")
+"""
+"""Has ten processes end whose threads load and drop a program meanwhile."""
+
+
 _TYPE = "tensor<4x64xf32>"
 DOUBLING = f"""
 func.func @main(%x: {_TYPE}) -> {_TYPE} {{
@@ -140,6 +162,13 @@ def test_a_process_with_results_ends(doubling: Path, ending: str, device: str) -
     assert outcome.returncode == 0, outcome.stderr
     # What a thread that never ends holds is reported.
     assert ending == "a daemon" or outcome.stderr == ""
+
+
+@pytest.mark.parametrize("device", ["local-sync", *wide(["local-task"])])
+def test_processes_end_whose_threads_load_programs(doubling: Path, device: str) -> None:
+    """As one is dropped, memory is unmapped in a destructor of C++, without Python's lock."""
+    outcome = ended(LOADED_BY_DAEMONS, str(doubling), device)
+    assert outcome.returncode == 0, outcome.stderr
 
 
 def test_a_process_whose_thread_calls_a_gpu_ends(tmp_path: Path, gpu_target: str, gpu_device: str) -> None:
