@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
 from iree.winograd.dialect.algebra.recipe import Operation, Recipe
 from iree.winograd.dialect.bindings import arith, ir
 
 from .buffer import Buffer
-from .control_flow import loop, named
-from .index import Index
+from .control_flow import loop, named, when
+from .index import Condition, Index
 from .vectors import multiply_add, splat
 
 Position = tuple[Index, ...]
@@ -20,8 +22,24 @@ Position = tuple[Index, ...]
 Element = tuple[int, ...]
 """The same, known."""
 Coordinate = TypeVar("Coordinate", int, Index)
+Result = TypeVar("Result")
 Load = Callable[[Position], ir.Value]
 Store = Callable[[Position, ir.Value], None]
+
+
+@dataclass(frozen=True)
+class OnTheEdge(Generic[Result]):
+    """A `Load` or a `Store` of a tile that lacks elements: they are zeros, or aren't stored."""
+
+    each: Callable[..., Result]
+    """On condition that the element exists."""
+    line_exists: Callable[[Position], Condition]
+    """Whether a line that a recipe is applied to does, by its place in the other dimensions."""
+    of_line: Callable[..., Result]
+    """For lines that exist: on condition that the element does."""
+
+    def __call__(self, *access: Any) -> Result:
+        return self.each(*access)
 
 
 def emit_recipe(recipe: Recipe, inputs: Sequence[ir.Value], fused_multiply_add: bool) -> list[ir.Value]:
@@ -111,25 +129,49 @@ def emit_rolled(
     """Applies one recipe per dimension to a tile, the first dimension first, as a loop over lines for each.
 
     `temporaries` hold a tile between two dimensions, of `extents_between`; their innermost extent is the
-    vectors' width. Loops keep the code of large tiles short.
+    vectors' width. Loops keep the code of large tiles short. On the edge lines that don't exist are zeros, or
+    aren't computed: what is left to ask of elements is the same for all lines.
     """
     extents = [recipe.inputs for recipe in recipes]
     for dimension, recipe in enumerate(recipes):
-        last = dimension == len(recipes) - 1
+        source = load if dimension == 0 else _loader(temporaries[dimension - 1])
+        target = store if dimension == len(recipes) - 1 else _storer(temporaries[dimension])
         with _positions([extent for d, extent in enumerate(extents) if d != dimension]) as rest:
-
-            def place(i: int, rest: Position = rest, dimension: int = dimension) -> Position:
-                return _inserted(rest, dimension, Index(i))
-
-            source = load if dimension == 0 else _loader(temporaries[dimension - 1])
-            line = [source(place(i)) for i in range(recipe.inputs)]
-            for i, value in enumerate(emit_recipe(recipe, line, fused_multiply_add)):
-                if last:
-                    store(place(i), value)
-                else:
-                    target = temporaries[dimension]
-                    target.store(value, target.offset([*place(i), 0]))
+            _Line(recipe, rest, dimension, fused_multiply_add).emit(source, target, temporaries)
         extents[dimension] = len(recipe.outputs)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a tile, at a place in the other dimensions than its own, that a recipe is applied to."""
+
+    recipe: Recipe
+    rest: Position
+    dimension: int
+    fused_multiply_add: bool
+
+    def emit(self, load: Load, store: Store, temporaries: Sequence[Buffer]) -> None:
+        if isinstance(load, OnTheEdge):
+            assert not isinstance(store, OnTheEdge), "a transform reads an image or writes one"
+            transform, clear = partial(self._transform, load.of_line, store), partial(self._clear, store)
+            when(load.line_exists(self.rest), transform, partial(clear, temporaries))
+        elif isinstance(store, OnTheEdge):
+            when(store.line_exists(self.rest), partial(self._transform, load, store.of_line))
+        else:
+            self._transform(load, store)
+
+    def _transform(self, load: Load, store: Store) -> None:
+        line = [load(self._place(i)) for i in range(self.recipe.inputs)]
+        for i, value in enumerate(emit_recipe(self.recipe, line, self.fused_multiply_add)):
+            store(self._place(i), value)
+
+    def _clear(self, store: Store, temporaries: Sequence[Buffer]) -> None:
+        tile = temporaries[self.dimension]
+        for i in range(len(self.recipe.outputs)):
+            store(self._place(i), splat(0.0, tile.known_extents[-1], tile.computed))
+
+    def _place(self, i: int) -> Position:
+        return _inserted(self.rest, self.dimension, Index(i))
 
 
 def extents_between(recipes: Sequence[Recipe]) -> Iterator[tuple[int, ...]]:
@@ -159,6 +201,10 @@ def _positions(extents: Sequence[int]) -> Iterator[Position]:
 def _loader(buffer: Buffer) -> Load:
     width = buffer.known_extents[-1]
     return lambda position: buffer.load(buffer.offset([*position, 0]), width)
+
+
+def _storer(buffer: Buffer) -> Store:
+    return lambda position, value: buffer.store(value, buffer.offset([*position, 0]))
 
 
 def flattened(element: Position, alpha: Sequence[int]) -> Index:

@@ -166,6 +166,21 @@ def clamped_element(
     return tuple(position for position, _ in clamped), all_of([exists for _, exists in clamped])
 
 
+def line_exists(positions: list[Positions], rest: tuple[Index, ...], dimension: int) -> Condition:
+    """Whether a line of a tile's elements along a dimension does, by its place in the others."""
+    others = [*positions[:dimension], *positions[dimension + 1 :]]
+    return clamped_element(others, rest)[1]
+
+
+def clamped_on_line(
+    positions: list[Positions], element: tuple[Index, ...], dimension: int
+) -> tuple[tuple[Index, ...], Condition]:
+    """As `clamped_element`, of a line along a dimension that exists."""
+    position = [each.first + i * each.spacing for each, i in zip(positions, element, strict=True)]
+    position[dimension], exists = positions[dimension].clamped(element[dimension])
+    return tuple(position), exists
+
+
 def _sized(shape: TiledShape) -> SizedShape:
     return SizedShape.of(shape) if isinstance(shape, ConvolutionShape) else shape
 

@@ -1,5 +1,21 @@
 // RUN: winograd-opt --winograd-lower-to-dispatch --mlir-use-nameloc-as-prefix --split-input-file %s | filecheck %s
 
+// Of a tile on the edge a column that isn't in the image is zeros, and what is asked of an element of another one is its row: of the first
+// and the last one, since others are in the image.
+// CHECK: scf.for %line = %c0 to %c5
+// CHECK: %[[COLUMN_EXISTS:.*]] = arith.cmpi ult, %{{.*}}, %c56
+// CHECK: scf.if %[[COLUMN_EXISTS]] {
+// CHECK: %[[FIRST_EXISTS:.*]] = arith.cmpi ult, %[[ROW:.*]], %c56
+// CHECK-NEXT: arith.select %[[FIRST_EXISTS]], %[[ROW]], %c0
+// CHECK: vector.broadcast %[[FIRST_EXISTS]]
+// CHECK-NEXT: vector.maskedload
+// CHECK-COUNT-3: vector.load
+// CHECK: vector.maskedload
+// CHECK-NOT: vector.maskedload
+// CHECK: } else {
+// CHECK-COUNT-5: vector.store %element, %partly_transformed_tile
+// CHECK-NEXT: }
+
 // A stride of 2 splits a filter of three taps into parts of two and of one. That of one tap is zero at the point at infinity, the last of
 // five elements along each dimension: 16 elements sum the products of all four views of 64 channels, 8 those of two, one those of one.
 // CHECK: scf.for %a = %c0 to %c25

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.pipelines.cpu.processor.product import CACHE_LINE_FLOATS
 from iree.winograd.pipelines.emission.buffer import Buffer
 from iree.winograd.pipelines.emission.control_flow import loop, loops, named
 from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
-from iree.winograd.pipelines.emission.index import Index
-from iree.winograd.pipelines.emission.recipe import Load, Position, Store
-from iree.winograd.pipelines.emission.tiles import Positions, Tile, clamped_element
+from iree.winograd.pipelines.emission.index import Condition, Index
+from iree.winograd.pipelines.emission.recipe import Load, OnTheEdge, Position, Store
+from iree.winograd.pipelines.emission.tiles import (
+    Positions,
+    Tile,
+    clamped_element,
+    clamped_on_line,
+    line_exists,
+)
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
 LoadTile = Callable[[Index], Load]
 """From a channel to what loads a tile's elements, of each a vector of channels from that one on."""
 StoreTile = Callable[[Index], Store]
 """From a channel to what stores a tile's outputs, of each a vector of channels from that one on."""
+Place = Callable[[list[Positions], Position], tuple[Position, Condition]]
+"""Where an element of a tile lies, moved into the image if need be, and whether it exists there."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +70,19 @@ class ChannelsLastReader:
                 self.image.prefetch(origin + c, to_l2=True)
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> LoadTile:
-        """Loads each element on condition that it exists."""
+        """Loads each element on condition that it exists; lines are of the first dimension."""
 
-        def load(c: Index, element: Position) -> ir.Value:
-            position, exists = clamped_element(positions, element)
+        def load(place: Place, c: Index, element: Position) -> ir.Value:
+            position, exists = place(positions, element)
             offset = self.image.offset([tile.image, *position, 0]) + c
             with named("element"):
                 return self.image.load(offset, self.width, exists)
 
-        return lambda c: lambda element: load(c, element)
+        return lambda c: OnTheEdge(
+            partial(load, clamped_element, c),
+            lambda rest: line_exists(positions, rest, 0),
+            partial(load, partial(clamped_on_line, dimension=0), c),
+        )
 
 
 @dataclass(frozen=True)
@@ -117,19 +130,21 @@ class ChannelsLastWriter:
                 self.epilogue.prefetch(tile.image, position, first_channel + lane)
 
     def on_the_edge(self, tile: Tile, positions: list[Positions]) -> StoreTile:
-        """Stores each output on condition that it exists."""
+        """Stores each output on condition that it exists; lines are of the last dimension."""
+        last = len(positions) - 1
 
-        def storing(k: Index) -> Store:
-            def store(element: Position, value: ir.Value) -> None:
-                # A position that doesn't exist is moved to one that does, where the epilogue may read.
-                position, exists = clamped_element(positions, element)
-                with named("output"):
-                    finished = self.epilogue.emit(value, tile.image, position, k)
-                self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
+        def store(place: Place, k: Index, element: Position, value: ir.Value) -> None:
+            # A position that doesn't exist is moved to one that does, where the epilogue may read.
+            position, exists = place(positions, element)
+            with named("output"):
+                finished = self.epilogue.emit(value, tile.image, position, k)
+            self.image.store(finished, self.image.offset([tile.image, *position, 0]) + k, exists)
 
-            return store
-
-        return storing
+        return lambda k: OnTheEdge(
+            partial(store, clamped_element, k),
+            lambda rest: line_exists(positions, rest, last),
+            partial(store, partial(clamped_on_line, dimension=last), k),
+        )
 
 
 def _distance(image: Buffer, positions: list[Positions], element: Position) -> Index:
