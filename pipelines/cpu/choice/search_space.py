@@ -28,7 +28,7 @@ from .representative import DYNAMIC_BATCH, representative
 from .tile_schedules import may_transform_filters
 from .workers import Workers
 
-UNKNOWN_SIZE_TOLERANCE = 0.05
+UNKNOWN_SIZE_TOLERANCE = 0.03
 """Relative difference in predicted times at the expected sizes that suiting others is worth."""
 RANGE_RULES = RangeRules(most_loss=0.3, least_gain=0.3, algorithm_gain=0.0)
 """A kernel more takes as much code, and memory for its filters, and predictions are off by a tenth: one that
