@@ -33,6 +33,8 @@ class Optimizer:
         self.arguments = arguments
         self.diagnostics: list[Diagnostic] = []
         self.context = ir.Context()
+        # Its workers would wait for ever to report an error to this thread.
+        self.context.enable_multithreading(False)
         self.context.allow_unregistered_dialects = True
         capture_diagnostics(self.context, self._report)
         capture_remarks(self.context, self._report)
@@ -84,7 +86,6 @@ class Optimizer:
             or arguments.mlir_print_ir_after_failure
         )
         if prints_before or prints_after:
-            self.context.enable_multithreading(False)
             manager.enable_ir_printing(
                 print_before_all=prints_before,
                 print_after_all=prints_after,

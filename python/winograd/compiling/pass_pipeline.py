@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from iree.winograd.compiler_threads import on_calling_thread
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.dialect.bindings import CREATED_DIALECTS, PassManager, ir
 from iree.winograd.passes.infrastructure.containment import (
@@ -101,16 +102,17 @@ def run_passes(
         # Not `dialects[dialect]`, which imports the module of Python's for it, too.
         module.context.get_dialect_descriptor(dialect)
     verifies_once = verify and not containment.verifies_each
-    try:
-        for pass_ in passes:
-            if Unit(pass_name(pass_)) not in containment.left_out:
-                _run_pass(module, pass_, dumps, containment, verify=verify and not verifies_once)
-    except (PassError, RewriteFailuresError):
+    with on_calling_thread(module.context):
+        try:
+            for pass_ in passes:
+                if Unit(pass_name(pass_)) not in containment.left_out:
+                    _run_pass(module, pass_, dumps, containment, verify=verify and not verifies_once)
+        except (PassError, RewriteFailuresError):
+            if verifies_once:
+                _verify(module)
+            raise
         if verifies_once:
             _verify(module)
-        raise
-    if verifies_once:
-        _verify(module)
 
 
 def _run_pass(

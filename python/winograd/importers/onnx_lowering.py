@@ -14,7 +14,6 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 from iree.compiler.extras import onnx_importer
-from iree.winograd.compiler_threads import use_own_threads
 from iree.winograd.dialect.bindings import PassManager, ir
 from iree.winograd.errors import ModelImportError
 from iree.winograd.importers.imported_model import ImportedModel, Weights, imported_model, resource_name
@@ -70,7 +69,8 @@ def _failing_node(model: ModelProto) -> str | None:
 
 def _lowered(model: ModelProto, entry: str, messages: _Messages) -> ImportedModel:
     context = ir.Context()
-    use_own_threads(context)
+    # Its workers would wait for ever to report an error to this thread.
+    context.enable_multithreading(False)
     context.emit_error_diagnostics = True
     handler = context.attach_diagnostic_handler(messages.record)
     weights = _Weights(context)

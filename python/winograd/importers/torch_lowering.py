@@ -152,6 +152,8 @@ def _is_lowered(graph: torch.fx.Graph) -> bool:
 
 def _context() -> ir.Context:
     context = ir.Context()
+    # Its workers would wait for ever to report an error to this thread.
+    context.enable_multithreading(False)
     torch_dialect.register_dialect(context)
     context.emit_error_diagnostics = True
     return context
