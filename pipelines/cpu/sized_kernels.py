@@ -59,15 +59,7 @@ class SizedKernels:
 
     def emit(self, sizes: Sizes, emit: Callable[[int], None]) -> None:
         """Has `emit` emit the work of each kernel by its number, where images have its sizes."""
-        are_smaller = self._are_smaller(sizes)
-
-        def emit_from(number: int) -> None:
-            if number == len(are_smaller):
-                emit(number)
-                return
-            when(are_smaller[number], lambda: emit(number), lambda: emit_from(number + 1))
-
-        emit_from(0)
+        _emit_from(0, self._are_smaller(sizes), emit)
 
     def _are_smaller(self, sizes: Sizes) -> list[Condition]:
         """Of each kernel but the last whether it is for images of these sizes, or one before is."""
@@ -75,3 +67,10 @@ class SizedKernels:
             return []
         count = self.tiles.elements(sizes)
         return [count.less_than(end) for end in self.ends]
+
+
+def _emit_from(number: int, are_smaller: Sequence[Condition], emit: Callable[[int], None]) -> None:
+    if number == len(are_smaller):
+        emit(number)
+        return
+    when(are_smaller[number], lambda: emit(number), lambda: _emit_from(number + 1, are_smaller, emit))

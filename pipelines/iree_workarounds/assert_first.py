@@ -58,16 +58,26 @@ def _check_first(check: ir.Operation) -> None:
 def _needed(check: ir.Operation, first: ir.Operation) -> list[ir.Operation] | None:
     """What has to be moved before `first`, in order, the check last; None where it follows from a tensor."""
     found: dict[ir.Operation, None] = {}
+    if not all(_add_needed(each, first, found) for each in _definitions(check)):
+        return None
+    return [*found, check]
 
-    def add(operation: ir.Operation) -> bool:
-        if operation in found or operation.block != first.block or operation.is_before_in_block(first):
-            return True
-        if operation != check and not operation.name.startswith(_ON_NUMBERS):
-            return False
-        definitions = [defining_operation(operand) for operand in operation.operands]
-        if not all(each is None or add(each) for each in definitions):
-            return False
-        found[operation] = None
+
+def _add_needed(operation: ir.Operation, first: ir.Operation, found: dict[ir.Operation, None]) -> bool:
+    """Add an operation, after what it needs, to `found`, unless it is before `first`.
+
+    Returns False where it follows from a tensor.
+    """
+    if operation in found or operation.block != first.block or operation.is_before_in_block(first):
         return True
+    if not operation.name.startswith(_ON_NUMBERS):
+        return False
+    if not all(_add_needed(each, first, found) for each in _definitions(operation)):
+        return False
+    found[operation] = None
+    return True
 
-    return list(found) if add(check) else None
+
+def _definitions(operation: ir.Operation) -> list[ir.Operation]:
+    definitions = map(defining_operation, operation.operands)
+    return [each for each in definitions if each is not None]

@@ -19,7 +19,7 @@ import onnx
 import pytest
 from agreement import expect_within
 from iree import runtime
-from iree.winograd.compiling import compilation
+from iree.winograd.compiling import compilation, embedding
 from iree.winograd.compiling.input_type import input_type_flags
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.infrastructure import registry
@@ -52,6 +52,29 @@ def run_add(vmfb: bytes) -> None:
     module = runtime.load_vm_module(runtime.VmModule.copy_buffer(config.vm_instance, vmfb), config)
     lhs, rhs = np.arange(8, dtype=np.float32), np.full(8, 0.5, np.float32)
     np.testing.assert_array_equal(module.add(lhs, rhs).to_host(), lhs + rhs)
+
+
+DEPTHWISE = """\
+func.func @depthwise(%image: tensor<1x10x10x16xf32>) -> tensor<1x8x8x16xf32> {
+  %filter = arith.constant dense<0.5> : tensor<3x3x16xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x8x8x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
+  %result = linalg.depthwise_conv_2d_nhwc_hwc
+    {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%image, %filter : tensor<1x10x10x16xf32>, tensor<3x3x16xf32>)
+    outs(%init : tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
+  return %result : tensor<1x8x8x16xf32>
+}
+"""
+
+
+def test_a_program_is_freed_without_a_search_for_garbage(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search looks at all objects of the process, which takes as long as a small program's passes."""
+    searches: list[None] = []
+    monkeypatch.setattr(embedding.gc, "collect", lambda: searches.append(None))
+    winograd.compile(CONVOLUTION + DEPTHWISE, target="cpu:haswell", strict=True)
+    assert not searches
 
 
 def test_every_form_of_a_program(tmp_path: Path) -> None:

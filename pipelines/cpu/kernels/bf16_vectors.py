@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.bindings import ir
@@ -58,25 +57,19 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
         image, output, epilogue = self.without_unit.in_lines(image, output, epilogue, outputs.sized)
         rows = self._rows(image, outputs)
 
-        def emit_by(block_pixels: int, smaller: tuple[int, ...]) -> None:
+        def emit_by(block_pixels: int) -> None:
             kernel = replace(self, schedule=replace(self.schedule, tile_pixels=block_pixels))
-            emit_blocks = partial(kernel._emit_blocks, work, rows, filters, output, epilogue, outputs)
-            if smaller:
-                fits = outputs.line_pixels.at_least(block_pixels)
-                when(fits, emit_blocks, lambda: emit_by(smaller[0], smaller[1:]))
-            else:
-                emit_blocks()
+            kernel._emit_blocks(work, rows, filters, output, epilogue, outputs)
 
-        emit_by(*self._block_pixels)
+        _emit_by_fitting(self._block_pixels, outputs.line_pixels, emit_by)
 
     @property
-    def _block_pixels(self) -> tuple[int, tuple[int, ...]]:
+    def _block_pixels(self) -> Sequence[int]:
         """Outputs of a register block, and of those for ever shorter rows where these are unknown."""
         pixels = self.schedule.tile_pixels
         if not self.shape.unknown_sizes:
-            return pixels, ()
-        smaller = {ceil_div(pixels, SMALLER_PART), 1} - {pixels}
-        return pixels, tuple(sorted(smaller, reverse=True))
+            return [pixels]
+        return [pixels, *sorted({ceil_div(pixels, SMALLER_PART), 1} - {pixels}, reverse=True)]
 
     def _emit_blocks(
         self,
@@ -174,3 +167,13 @@ class Bf16VectorKernel(Bf16TiledKernel[Bf16VectorSchedule]):
     @property
     def _takes_channels(self) -> bool:
         return self.schedule.takes_channels(self.shape)
+
+
+def _emit_by_fitting(block_pixels: Sequence[int], line_pixels: Index, emit_by: Callable[[int], None]) -> None:
+    """Emits blocks of the first of `block_pixels` that a row has, or else of the last."""
+    largest, *smaller = block_pixels
+    if not smaller:
+        emit_by(largest)
+        return
+    fits = line_pixels.at_least(largest)
+    when(fits, lambda: emit_by(largest), lambda: _emit_by_fitting(smaller, line_pixels, emit_by))

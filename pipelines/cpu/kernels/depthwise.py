@@ -281,41 +281,53 @@ class DepthwiseKernel:
         block: Index,
     ) -> list[ir.Value]:
         """The sums of a block of pixels of image `number`, for one vector of channels."""
-        shape, decomposition, row = self.shape, self.shape.decomposition, pixels.row
+        shape, decomposition = self.shape, self.shape.decomposition
         first_channel = self.blocks.first(block) // self.shape.group_outputs * self.shape.group_inputs
         column = pixels.start * decomposition.step[-1] - shape.padding_low[-1]
         row_of_filters = decomposition.kernel_size[-1] * self.shape.group_inputs * self.schedule.vector_width
-        products, blocks = self._products, self._pixel_blocks
+        products = self._products
 
-        def sum_rows(
-            dimension: int, position: list[Index], taps: Index, sums: list[ir.Value]
-        ) -> list[ir.Value]:
-            if dimension == len(row):
-                pixel = [*position, column]
-                first_place = (
-                    [first_channel, *pixel] if shape.input_channels_first else [*pixel, first_channel]
-                )
-                origin = image.offset([number, *first_place])
-                first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
-                return products.add(TapRow(image, filters, origin, first), pixels, sums)
-            first_tap, count = blocks.taps_inside(pixels.sized, dimension, row[dimension])
-
-            def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                tap = tap + first_tap
-                coordinate = (
-                    row[dimension] * decomposition.step[dimension]
-                    + tap * decomposition.dilation[dimension]
-                    - shape.padding_low[dimension]
-                )
-                number_of_tap = taps * decomposition.kernel_size[dimension] + tap
-                return sum_rows(dimension + 1, [*position, coordinate], number_of_tap, sums)
-
-            taps_of_row = decomposition.kernel_size[dimension]
-            terms = prod(decomposition.kernel_size[dimension + 1 :]) * shape.group_inputs
-            return loop_in_blocks(sums, count, taps_of_row, terms, shape.summed_block, step, "tap_row")
+        def add_row(position: list[Index], taps: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            pixel = [*position, column]
+            first_place = [first_channel, *pixel] if shape.input_channels_first else [*pixel, first_channel]
+            origin = image.offset([number, *first_place])
+            first = filters.offset([block, 0, 0, 0]) + taps * row_of_filters
+            return products.add(TapRow(image, filters, origin, first), pixels, sums)
 
         zero = splat(0.0, self.schedule.vector_width, shape.element_types.accumulator_type)
-        return sum_rows(0, [], Index(0), [zero] * self.schedule.register_pixels)
+        return self._sum_rows(pixels, [], Index(0), [zero] * self.schedule.register_pixels, add_row)
+
+    def _sum_rows(
+        self,
+        pixels: PixelBlock,
+        position: list[Index],
+        taps: Index,
+        sums: list[ir.Value],
+        add_row: Callable[[list[Index], Index, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """Has `add_row` add the products with each row of taps inside the image to `sums`.
+
+        `position` is that in the outer dimensions so far, in which the taps have the number `taps`.
+        """
+        shape, decomposition, dimension = self.shape, self.shape.decomposition, len(position)
+        if dimension == len(pixels.row):
+            return add_row(position, taps, sums)
+        row = pixels.row[dimension]
+        first_tap, count = self._pixel_blocks.taps_inside(pixels.sized, dimension, row)
+
+        def step(tap: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            tap = tap + first_tap
+            coordinate = (
+                row * decomposition.step[dimension]
+                + tap * decomposition.dilation[dimension]
+                - shape.padding_low[dimension]
+            )
+            number_of_tap = taps * decomposition.kernel_size[dimension] + tap
+            return self._sum_rows(pixels, [*position, coordinate], number_of_tap, sums, add_row)
+
+        taps_of_row = decomposition.kernel_size[dimension]
+        terms = prod(decomposition.kernel_size[dimension + 1 :]) * shape.group_inputs
+        return loop_in_blocks(sums, count, taps_of_row, terms, shape.summed_block, step, "tap_row")
 
     def _prefetch(
         self, image: Buffer, output: Buffer, number: Index, pixels: PixelBlock, vector: Index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
@@ -115,21 +116,36 @@ class DepthwiseWeightGradientKernel:
 
     def _add_block(self, block: RowBlock, image: Buffer, gradients: Buffer, sums: Buffer) -> None:
         """Adds the products of a block of outputs with all taps to `sums`."""
-        number, *outer = block.position
 
-        def add_taps(dimension: int, position: list[Index], row_of_taps: Index) -> None:
-            if dimension == len(outer):
-                self._add_rows_of_taps(block, position, row_of_taps, image, gradients, sums)
-                return
-            along = self._blocking.dimensions[dimension]
-            with loop(along.taps, name="outer_tap") as tap:
-                coordinate = along.read(outer[dimension], tap)
-                when(
-                    coordinate.within(along.size),
-                    lambda: add_taps(dimension + 1, [*position, coordinate], row_of_taps * along.taps + tap),
-                )
+        def add_rows(position: list[Index], row_of_taps: Index) -> None:
+            self._add_rows_of_taps(block, position, row_of_taps, image, gradients, sums)
 
-        add_taps(0, [number], Index(0))
+        self._with_outer_taps(block, [block.position[0]], Index(0), add_rows)
+
+    def _with_outer_taps(
+        self,
+        block: RowBlock,
+        position: list[Index],
+        row_of_taps: Index,
+        add_rows: Callable[[list[Index], Index], None],
+    ) -> None:
+        """Has `add_rows` add the products with each row of taps that reads the image, given where it does.
+
+        `position` is that of image and taps in dimensions so far.
+        """
+        if len(position) == len(block.position):
+            add_rows(position, row_of_taps)
+            return
+        dimension = len(position) - 1
+        along = self._blocking.dimensions[dimension]
+        with loop(along.taps, name="outer_tap") as tap:
+            coordinate = along.read(block.position[1 + dimension], tap)
+            when(
+                coordinate.within(along.size),
+                lambda: self._with_outer_taps(
+                    block, [*position, coordinate], row_of_taps * along.taps + tap, add_rows
+                ),
+            )
 
     def _add_rows_of_taps(
         self,

@@ -112,20 +112,28 @@ class DirectProducts:
         add_tap_row: Callable[[Index, list[ir.Value]], list[ir.Value]],
     ) -> list[ir.Value]:
         """Adds the products with the rows of taps that pixels need: a loop for each outer dimension."""
+        return self._add_needed_taps(sums, pixels, 0, Index(0), add_tap_row)
+
+    def _add_needed_taps(
+        self,
+        sums: list[ir.Value],
+        pixels: PlacedPixels,
+        dimension: int,
+        number: Index,
+        add_tap_row: Callable[[Index, list[ir.Value]], list[ir.Value]],
+    ) -> list[ir.Value]:
+        """The same from an outer `dimension` on, of taps that have this number in those before."""
         shape, kernel = self.shape, self.shape.decomposition.kernel_size
+        if dimension == len(kernel) - 1:
+            return add_tap_row(number, sums)
+        (first, count), taps = pixels.outer_taps[dimension], kernel[dimension]
 
-        def add_dimension(dimension: int, number: Index, sums: list[ir.Value]) -> list[ir.Value]:
-            if dimension == len(kernel) - 1:
-                return add_tap_row(number, sums)
-            (first, count), taps = pixels.outer_taps[dimension], kernel[dimension]
+        def add_tap(step: Index, sums: list[ir.Value]) -> list[ir.Value]:
+            tap = number * taps + (first + step)
+            return self._add_needed_taps(sums, pixels, dimension + 1, tap, add_tap_row)
 
-            def add_tap(step: Index, sums: list[ir.Value]) -> list[ir.Value]:
-                return add_dimension(dimension + 1, number * taps + (first + step), sums)
-
-            terms = prod(kernel[dimension + 1 :]) * shape.group_inputs
-            return loop_in_blocks(sums, count, taps, terms, shape.summed_block, add_tap, "tap_row")
-
-        return add_dimension(0, Index(0), sums)
+        terms = prod(kernel[dimension + 1 :]) * shape.group_inputs
+        return loop_in_blocks(sums, count, taps, terms, shape.summed_block, add_tap, "tap_row")
 
     def _loop(
         self,
