@@ -34,9 +34,24 @@ _TABLE_BITS = 4
 _TABLE_LENGTH = 1 << _TABLE_BITS
 _TABLE_TERMS = (1.0001173, 0.69315)
 """Of two to the power of numbers within a half of a sixteenth: a relative error of 1.2e-4."""
-_LOGIT = (2.2559762, 0.20804730, -0.0026520058, -0.00038616280, 0.000026976373)
-"""Coefficients, of rising powers of the square, of the logit of half of one and the error function, over the
-argument: weighted least squares towards the least maximum of what is said there."""
+_LOGITS = (
+    (8, (2.2559762, 0.20804730, -0.0026520058, -0.00038616280, 0.000026976373)),
+    (
+        11,
+        (
+            2.2566499,
+            0.20589216,
+            -0.00072343801,
+            -0.0011029294,
+            0.00014996987,
+            -9.2786087e-06,
+            2.2826532e-07,
+        ),
+    ),
+)
+"""Digits that may be kept, and coefficients, of rising powers of the square, of the logit of half of one
+and the error function, over the argument: weighted least squares towards the least maximum of what is said
+there."""
 _ESTIMATE = "llvm.x86.avx512.rcp14.ps.512"
 _SHUFFLE = "llvm.x86.avx512.permvar.sf.512"
 _MAX_ARGUMENT, _MIN_ARGUMENT = 89.0, -88.0
@@ -128,11 +143,20 @@ def one_and_error_by_table(value: ir.Value) -> ir.Value:
     It is 2 / (1 + e^-L), with a logit L that is a number times a polynomial in its square. So what is left of
     one keeps digits, too: a relative error of 2^-12, or 2^-21 of one.
     """
-    square = arith.mulf(value, value)
-    terms = [constant_like(value, -LOG2_E * each) for each in _LOGIT]
-    exponent = arith.mulf(value, _polynomial(terms, square, fused=True))
+    exponent = error_exponent(value, 8)
     power, rest = _power_by_table(exponent, (_TABLE_TERMS[0] / 2, _TABLE_TERMS[1] / 2))
     return estimated_reciprocal(vector.fma(power, rest, constant_like(value, 0.5)))
+
+
+def error_exponent(value: ir.Value, digits: int) -> ir.Value:
+    """The exponent e of which one and the error function of each lane is 2 / (1 + 2^e), for 8 or 11 digits.
+
+    A relative error of that of 2^-12 for eight, or 2^-21 of one; of 2^-15.8 for eleven, or 2^-26 of one.
+    """
+    square = arith.mulf(value, value)
+    logit = next(coefficients for most, coefficients in _LOGITS if digits <= most)
+    terms = [constant_like(value, -LOG2_E * each) for each in logit]
+    return arith.mulf(value, _polynomial(terms, square, fused=True))
 
 
 def estimated_reciprocal(value: ir.Value) -> ir.Value:
@@ -192,16 +216,15 @@ def error_function(
     expansion of `math.erf`, which has an interval after another, takes twice as long.
 
     No result is beyond 1, and from `_MAX_ERROR` on it is 1: GELU multiplies what is left of 1 by its
-    argument, and has to give 0 for large negative numbers. There the quotient is 3.7 units above 1.
+    argument, and has to give 0 for large negative numbers. There the quotient is 3.7 units above 1, and
+    grows with the argument, since its square doesn't.
     """
     width = ir.VectorType(value.type).shape[0]
 
     def constant(number: float) -> ir.Value:
         return splat(number, width, ir.F32Type.get())
 
-    value = _bounded(value, arith.CmpFPredicate.OGT, constant(_MAX_ERROR))
-    value = _bounded(value, arith.CmpFPredicate.OLT, constant(-_MAX_ERROR))
-    square = arith.mulf(value, value)
+    square = _bounded(arith.mulf(value, value), arith.CmpFPredicate.OGT, constant(_MAX_ERROR**2))
     numerator, denominator = (
         _polynomial([constant(coefficient) for coefficient in coefficients], square, fused)
         for coefficients in (_ERROR_NUMERATOR, _ERROR_DENOMINATOR)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iree.winograd.dialect.bindings import arith, ir, llvm
-from iree.winograd.pipelines.emission.functions import LOG2_E, error_function, exponential
+from iree.winograd.dialect.bindings import arith, ir, llvm, vector
+from iree.winograd.pipelines.emission.functions import (
+    LOG2_E,
+    error_exponent,
+    error_function,
+    exponential,
+)
 from iree.winograd.pipelines.emission.numbers.known import NUMBERS, Numbers
 from iree.winograd.pipelines.emission.numbers.number import Function, Number
 from iree.winograd.pipelines.emission.vectors import constant_like
@@ -47,6 +52,14 @@ class CudaSinglePrecision(Number):
             "arith.divf": lambda dividend, divisor, digits: quotient(dividend, divisor),
         }
 
+    def one_and_error(self, value: ir.Value, digits: int) -> ir.Value | None:
+        """By two instructions and eight products; a quotient of polynomials has three times as many."""
+        if digits > _SHORT_DIGITS:
+            return None
+        half = constant_like(value, 0.5)
+        halved = vector.fma(_powers_of_two(error_exponent(value, digits)), half, half)
+        return _by_lanes("rcp.approx.ftz.f32 $0, $1;", halved)
+
     def reciprocal(self, value: ir.Value, digits: int, least: float) -> ir.Value:
         """Within a unit of the last place, zero below 2^-126 (PTX ISA, `rcp.approx.ftz`).
 
@@ -73,8 +86,12 @@ def short_exponential(value: ir.Value) -> ir.Value:
     place, 2^-18, and by what log2(e) is rounded by, less than 2^-19: ln 2 times as much of the result. The
     instruction adds 2^-22 (PTX ISA, `ex2.approx`).
     """
-    exponents = arith.mulf(value, constant_like(value, LOG2_E))
-    lanes = ir.VectorType(value.type).shape[0]
+    return _powers_of_two(arith.mulf(value, constant_like(value, LOG2_E)))
+
+
+def _powers_of_two(exponents: ir.Value) -> ir.Value:
+    """Two to the power of each lane, by the instruction."""
+    lanes = ir.VectorType(exponents.type).shape[0]
     return quad_of([power_of_two(lane(exponents, i)) for i in range(lanes)])
 
 

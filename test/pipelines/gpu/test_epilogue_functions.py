@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -48,6 +49,40 @@ def test_are_accurate_without_what_is_slow(activation: str, tmp_path: Path) -> N
     numbers = np.isfinite(image)
     assert np.all(np.abs(result[numbers] - exact[numbers]) <= at_most[numbers] + 1e-36)
     assert result[0] == 0 and result[3] == image[3] and result[4] == np.inf and np.isnan(result[5])
+
+
+@pytest.mark.parametrize(
+    ("type_", "roundoff", "error", "of_one"),
+    [("f16", 2.0**-11, 2.0**-15.8, 2.0**-26), ("bf16", 2.0**-8, 2.0**-12, 2.0**-21)],
+)
+def test_what_an_error_function_leaves_of_one_by_an_exponential(
+    type_: str,
+    roundoff: float,
+    error: float,
+    of_one: float,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rounded to half precision: GELU of half precision takes three times as long by a quotient."""
+    left = f"""%one = arith.constant 1.0 : f32
+    %error = math.erf %biased : f32
+    %left = arith.addf %error, %one : f32
+    %half = arith.truncf %left : f32 to {type_}
+    %finished = arith.extf %half : {type_} to f32"""
+    monkeypatch.setitem(ACTIVATIONS, "left", Activation(left, np.vectorize(lambda x: math.erfc(-x))))
+    (text,) = replace(PROGRAM, activation="left").kernels("sm_90a", tmp_path)
+    assert "ex2.approx.ftz.f32" in text and "div" not in text
+    image = np.linspace(-6, 6, 64 * CHANNELS, dtype=np.float32)
+    image[:8] = -1e30, -100, -7, 7, 100, 1e30, np.inf, np.nan
+    result = np.full_like(image, np.nan)
+    filters, bias = np.ones(CHANNELS, np.float32), np.zeros(CHANNELS, np.float32)
+    kernel = Kernel.parsed(f".visible .entry{text}", NAME)
+    kernel.run([image, filters, bias, result], iter([(0, 0, 0), (1, 0, 0)]))
+    exact = ACTIVATIONS["left"].exact(image[8:].astype(np.float64))
+    # Of the instructions 2^-21 together, of exponents of at most 2^6 2^-17.
+    bound = roundoff + error + 2.0**-16
+    np.testing.assert_allclose(result[8:], exact, rtol=bound, atol=of_one + 2.0**-25)
+    np.testing.assert_array_equal(result[:8], [0, 0, 0, 2, 2, 2, 2, np.nan])
 
 
 def test_reciprocals_of_any_number_are_those_of_all_exponents(
