@@ -9,6 +9,7 @@ from math import prod
 
 from iree.winograd.dialect.attributes import sizes_attribute
 from iree.winograd.dialect.bindings import ir, linalg, tensor
+from iree.winograd.passes.build.conversions import converted
 from iree.winograd.passes.build.generic import build_elementwise, build_sum
 from iree.winograd.passes.build.named import build_windowed
 from iree.winograd.passes.build.resampling import resampled
@@ -29,6 +30,7 @@ from iree.winograd.passes.match.pixels.selected_pixels import ResizedPixels, is_
 from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.unknown_sizes.expected_size import EXPECTED_SIZE_ATTRIBUTE_NAME, expected_size
 from iree.winograd.passes.match.values.constants import is_known_at_load, is_zero
+from iree.winograd.passes.match.values.conversions import rounding_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
 from ..backends.module_backend import supported_backend
@@ -68,7 +70,8 @@ class MoveResizing:
     Images of sizes known only at run time are resized by the program's own positions and weights, and what
     is expected of their sizes says whether time is saved. What is concatenated with them has to be certain
     to have the same sizes: kernels are told those of one. A bias is added before images are resized, where
-    the weights of each pixel add up to 1.
+    the weights of each pixel add up to 1. Outputs that are rounded to half precision are before each becomes
+    several pixels.
     """
 
     size_hint: tuple[int, ...] = same_option(WinogradOptions, "size_hint")
@@ -114,12 +117,17 @@ def _move(operation: ir.Operation, expected: ExpectedSizes | None) -> None:
         bias = None
         if init is not None and not kept and all(map(_keeps_constants, (resizing for _, resizing in moved))):
             bias = _bias(init)
+        is_alone = len(parts) == 1 and (init is None or bias is not None)
+        rounding = _rounding(operation) if is_alone and _selects(moved[0][1]) else None
+        half = None if rounding is None else rounding_type(rounding)
         # What is resized is added up by itself, in one operation: the rest is convolutions' epilogues.
         small = []
         for number, (part, resizing) in enumerate(moved):
-            image = _source(resizing)
             added = bias if number == 0 else None
-            small.append(_resized(_convolved(convolution, image, part.first, expected, bias=added), resizing))
+            convolved = _convolved(convolution, _source(resizing), part.first, expected, bias=added)
+            if half is not None:
+                convolved = converted(convolved, half, convolution.element_type)
+            small.append(_resized(convolved, resizing))
         terms = [build_sum(small) if len(small) > 1 else small[0]]
         for run in kept:
             terms.append(_convolved(convolution, _concatenated(run), run[0].first, expected, init))
@@ -127,12 +135,13 @@ def _move(operation: ir.Operation, expected: ExpectedSizes | None) -> None:
         if init is not None and bias is None:
             terms.append(init)
         result = build_sum(terms) if len(terms) > 1 else terms[0]
-    operation.results[0].replace_all_uses_with(result)
+    last = operation if rounding is None else rounding
+    last.results[0].replace_all_uses_with(result)
     # Bodies read elements of what is no operand. What is used last is looked at first.
     steps = [
         each for _, resizing in moved if isinstance(resizing, ResizedPixels) for each in resizing.operations
     ]
-    erase_if_unused([*reversed(steps), operation])
+    erase_if_unused([*reversed(steps), operation, last])
 
 
 def _match(operation: ir.Operation) -> Convolution | None:
@@ -227,6 +236,19 @@ def _have_same_sizes(parts: list[_Part], expected: ExpectedSizes | None) -> bool
 def _keeps_constants(resizing: Resampling | ResizedPixels) -> bool:
     """Whether what all pixels have is in all that it makes of them: the weights of each add up to 1."""
     return isinstance(resizing, Resampling) or resizing.keeps_constants
+
+
+def _selects(resizing: Resampling | ResizedPixels) -> bool:
+    """Whether each pixel that it makes is one of the image."""
+    if isinstance(resizing, Resampling):
+        return all(axis.taps == 1 for axis in resizing.axes.values())
+    return all(len(step.taps) == 1 and step.taps[0].weights is None for step in resizing.steps)
+
+
+def _rounding(operation: ir.Operation) -> ir.Operation | None:
+    """What rounds a convolution's outputs to half precision, if nothing else reads them."""
+    reader = _only_reader(operation.results[0])
+    return None if reader is None or rounding_type(reader) is None else reader
 
 
 def _resized(image: ir.Value, resizing: Resampling | ResizedPixels) -> ir.Value:

@@ -172,6 +172,45 @@ func.func @open(%x: tensor<1x?x8x64xf32>, %rows: tensor<?xi64>) -> tensor<1x?x8x
   return %k : tensor<1x?x8x32xf32>
 }
 
+// What rounds outputs to half precision does so before each becomes several pixels.
+// CHECK-LABEL: func.func @rounded
+// CHECK-SAME: (%[[X:.*]]: tensor<1x?x8x64xf32>
+// CHECK: %[[E:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} ins(%[[X]],
+// CHECK: %[[H:.*]] = linalg.generic {{.*}} ins(%[[E]] :
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: %[[S:.*]] = linalg.generic
+// CHECK: tensor.extract %[[H]]
+// CHECK-NOT: arith.truncf
+// CHECK: return %[[S]]
+func.func @rounded(%x: tensor<1x?x8x64xf32>, %rows: tensor<?xi64>) -> tensor<1x?x8x32xf32> {
+  %f = arith.constant dense_resource<h> : tensor<1x1x64x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %n = tensor.dim %x, %c1 : tensor<1x?x8x64xf32>
+  %h = arith.muli %n, %c2 : index
+  %e = tensor.empty(%h) : tensor<1x?x8x64xf32>
+  %r = linalg.generic {indexing_maps = [#row, #identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%rows : tensor<?xi64>) outs(%e : tensor<1x?x8x64xf32>) {
+  ^bb0(%in: i64, %out: f32):
+    %i = linalg.index 0 : index
+    %row = arith.index_cast %in : i64 to index
+    %w = linalg.index 2 : index
+    %c = linalg.index 3 : index
+    %p = tensor.extract %x[%i, %row, %w, %c] : tensor<1x?x8x64xf32>
+    linalg.yield %p : f32
+  } -> tensor<1x?x8x64xf32>
+  %e1 = tensor.empty(%h) : tensor<1x?x8x32xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%e1 : tensor<1x?x8x32xf32>) -> tensor<1x?x8x32xf32>
+  %k = linalg.conv_2d_nhwc_hwcf {winograd.expected_size = array<i64: 448, 8>, dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>} ins(%r, %f : tensor<1x?x8x64xf32>, tensor<1x1x64x32xf32>) outs(%init : tensor<1x?x8x32xf32>) -> tensor<1x?x8x32xf32>
+  %half = linalg.generic {indexing_maps = [#identity, #identity], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%k : tensor<1x?x8x32xf32>) outs(%e1 : tensor<1x?x8x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %narrow = arith.truncf %in : f32 to bf16
+    %wide = arith.extf %narrow : bf16 to f32
+    linalg.yield %wide : f32
+  } -> tensor<1x?x8x32xf32>
+  return %half : tensor<1x?x8x32xf32>
+}
+
 // Nothing says that what is concatenated has as many rows.
 // CHECK-LABEL: func.func @other_sizes
 // CHECK: tensor.concat
