@@ -94,3 +94,11 @@ def rows_of_image(image: ir.Value) -> ir.Value:
     *pixels, channels = image.type.shape
     rows_type = ir.RankedTensorType.get([prod(pixels), channels], image.type.element_type)
     return tensor.collapse_shape(rows_type, image, merging_pixels(len(pixels) + 1))
+
+
+def image_like(rows: ir.Value, image: ir.Value) -> ir.Value:
+    """Build the image of the sizes of another one whose pixels `rows` are."""
+    shape = list(ir.RankedTensorType(image.type).shape)
+    type_ = ir.RankedTensorType.get(shape, rows.type.element_type)
+    sizes = [size_of(image, d) for d, size in enumerate(shape) if is_dynamic(size)]
+    return tensor.expand_shape(type_, rows, merging_pixels(len(shape)), sizes, shape)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.build.conversions import converted, in_held_type
+from iree.winograd.passes.build.groups import image_like, merged_to_counts
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
 from iree.winograd.passes.match.layouts.rearrangement import (
@@ -17,6 +18,7 @@ from iree.winograd.passes.match.layouts.rearrangement import (
 )
 from iree.winograd.passes.match.navigation import only_user, walk
 from iree.winograd.passes.match.normalizations.layer_norm import LayerNorm, is_normalization, match_layer_norm
+from iree.winograd.passes.match.sizes import is_dynamic
 from iree.winograd.passes.match.values.conversions import rounding_type
 from iree.winograd.passes.rewrite.erasure import erase_if_unused
 
@@ -30,8 +32,9 @@ class LowerLayerNorm:
     """Have a kernel of this project compute layer normalization of rows.
 
     IREE's code reads and writes rows several times, in several dispatches. The kernel reads each from memory
-    once. Rewritten is normalization along the last dimension of f32, of 16 elements or more, whose sizes are
-    static, but for the first; with the factors and addends of a row's elements, where there are.
+    once. Rewritten is normalization along the last dimension of f32, of 16 elements or more, which is static;
+    with the factors and addends of a row's elements, where there are. Where more sizes than the first are
+    known only at run time, rows are numbered through.
 
         %m = linalg.generic ins(%sums) { arith.divf } -> tensor<2x197x1xf32>
         %d = linalg.generic ins(%x, %m) { arith.subf }
@@ -82,11 +85,25 @@ def _lower(normalization: ir.Operation, backend: Backend, lowering: Lowering) ->
     form, result = fitting[0]
     last = result.owner.operation
     with last.location, ir.InsertionPoint(last):
-        rows = lowering.compute(form if form.half is None else _reading_half(form))
+        form = form if form.half is None else _reading_half(form)
+        rows = lowering.compute(form) if _has_known_rows(layer_norm) else _computed_in_a_row(form, lowering)
         if form.half is not None:
             rows = converted(rows, ir.F32Type.get())
     result.replace_all_uses_with(rows)
     erase_if_unused([last])
+
+
+def _has_known_rows(layer_norm: LayerNorm) -> bool:
+    """Whether it is known how many rows an element of the batch has."""
+    return not any(map(is_dynamic, ir.RankedTensorType(layer_norm.source.type).shape[1:]))
+
+
+def _computed_in_a_row(form: RowNormalization, lowering: Lowering) -> ir.Value:
+    """Build the rows of a tensor of unknown sizes, which are those of a matrix for the kernel."""
+    source = form.layer_norm.source
+    rows = merged_to_counts(source, [ir.RankedTensorType(source.type).rank - 1, 1])
+    computed = lowering.compute(replace(form, layer_norm=replace(form.layer_norm, source=rows)))
+    return image_like(computed, source)
 
 
 def _half_forms(layer_norm: LayerNorm) -> Iterator[tuple[RowNormalization, ir.Value]]:

@@ -48,7 +48,7 @@ def is_normalization(operation: ir.Operation) -> bool:
 def match_layer_norm(normalization: ir.Operation) -> LayerNorm | None:
     """The layer normalization whose product of differences and inverse roots `normalization` is.
 
-    Its sizes but for the first are static. Scale and shift belong to it where nothing else reads what they
+    Rows have a static length. Scale and shift belong to it where nothing else reads what they
     are applied to.
     """
     normalized = combined_with_rows(normalization, ["arith.mulf"])
@@ -59,7 +59,7 @@ def match_layer_norm(normalization: ir.Operation) -> LayerNorm | None:
     if source is None:
         return None
     type_ = ir.RankedTensorType(source.type)
-    if str(type_.element_type) != "f32" or any(map(is_dynamic, type_.shape[1:])):
+    if str(type_.element_type) != "f32" or is_dynamic(type_.shape[-1]):
         return None
     epsilon = _epsilon_of(inverse, source)
     if epsilon is None:

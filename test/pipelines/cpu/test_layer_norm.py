@@ -107,6 +107,18 @@ def test_a_batch_known_at_run_time() -> None:
         expect_exact(layer, x, np.asarray(loaded(x)))
 
 
+def test_pixels_of_images_of_any_size() -> None:
+    layer = layer_norm(21, affine=True)
+    sizes = {dimension: torch.export.Dim(f"size_{dimension}") for dimension in (1, 2)}
+    exported = torch.export.export(layer, (torch.zeros(1, 5, 6, 21),), dynamic_shapes=(sizes,))
+    compiled = compile(iree.winograd.import_torch(exported), target="cpu", threads=2, strict=True)
+    assert b"winograd_layer_norm" in compiled
+    loaded = iree.winograd.load(compiled, threads=2)
+    for shape in ((1, 1, 21), (31, 53, 21), (7, 2, 21)):
+        x = np.random.default_rng(0).normal(size=(1, *shape)).astype(np.float32)
+        expect_exact(layer, x, np.asarray(loaded(x)))
+
+
 def test_numbers_that_are_not_finite() -> None:
     """A NaN or an infinity leaves other rows as they are; rows of one number are the shift."""
     layer = layer_norm(20, affine=True)

@@ -88,6 +88,19 @@ def test_rows_are_those_of_their_definition(shape: tuple[int, ...], gpu_target: 
         assert (np.abs(result - expected) <= bound).all()
 
 
+def test_rows_of_images_of_any_size(gpu_target: str, gpu_device: str) -> None:
+    layer = nn.LayerNorm(20, elementwise_affine=False)
+    sizes = {dimension: torch.export.Dim(f"size_{dimension}") for dimension in (1, 2)}
+    exported = torch.export.export(layer, (torch.zeros(1, 5, 6, 20),), dynamic_shapes=(sizes,))
+    compiled = compile(iree.winograd.import_torch(exported), target=gpu_target, strict=True)
+    assert b"winograd_layer_norm" in bytes(compiled)
+    loaded = iree.winograd.load(compiled, gpu_device)
+    for size in ((5, 6), (9, 11)):
+        x = np.random.default_rng(0).normal(size=(1, *size, 20)).astype(np.float32)
+        expected, bound = layer_norm_bound(x, np.ones(20, np.float32), np.zeros(20, np.float32))
+        assert (np.abs(np.asarray(loaded(x)) - expected) <= bound).all()
+
+
 @pytest.mark.parametrize("length", [2052, *wide([384, 20])])
 def test_warps_combine_the_shares_of_their_threads(length: int, tmp_path: Path) -> None:
     """On NVIDIA's GPUs: several warps of a row, one, and a part of one."""
