@@ -407,13 +407,14 @@ RUNS: Mapping[str, Run] = {
         "2026-12-01",
         "Emerald Rapids server, all 16 virtual processors, torch 2.11",
         "open_sizes --threads 16 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.02 --network ...` at `6fb4ec0f`, `dncnn`, `esrgan block` and two U-Nets at `95f1627e",
+        "--burst 0.02 --network ...` at `fa1bfa57`, `deeplab`, `efficientnet` and `wave-u-net` at "
+        "`6fb4ec0f`, `dncnn`, `esrgan block` and two U-Nets at `95f1627e",
     ),
     "open-sizes-server-bf16.json": Run(
         "2026-12-01",
-        "Emerald Rapids server with AMX, five networks side by side on a processor each, torch 2.11",
+        "Emerald Rapids server with AMX, up to five networks side by side on a processor each, torch 2.11",
         "open_sizes --type bf16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.02 "
-        "--network ...` at `95f1627e",
+        "--network ...` at `95f1627e`, `film` and `mobilenetv2` with `--rounds 7 --burst 0.03` at `fa1bfa57",
     ),
     "open-sizes-emerald-rapids-2-threads.json": Run(
         "2026-12-01",
@@ -423,9 +424,9 @@ RUNS: Mapping[str, Run] = {
     ),
     "open-sizes-server-8-threads.json": Run(
         "2026-12-01",
-        "Emerald Rapids server, 8 of 16 virtual processors, other work on the others, torch 2.11",
+        "Emerald Rapids server, 8 of 16 virtual processors, torch 2.11",
         "open_sizes --threads 8 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.02 --network ...` at `6fb4ec0f",
+        "--burst 0.02` at `fa1bfa57",
     ),
     "open-sizes-server.json": Run(
         "2026-11-28", SERVER, "open_sizes --rounds 4 --output build/open-sizes.json"
