@@ -43,7 +43,8 @@ class SplitSums:
     CPUs also those of what they compute of each element, as norms do. Norms of images of any size are sums of
     sums of rows, whose lengths are the sides of the image.
     Means of as many elements as are known only at run time, as in group normalization of images of any size,
-    are of sums in f64 on CPUs instead, and so are sums along one side alone, as of signals of any length.
+    are of sums in f64 on CPUs instead, of each channel before those of a group. So are sums along one side
+    alone, as of signals of any length.
 
         %s = linalg.generic {iterator_types = [parallel, reduction, reduction, parallel]}
                ins(%x : tensor<1x112x112x64xf32>) outs(%zeros : tensor<1x64xf32>) { arith.addf }
@@ -169,19 +170,46 @@ def _is_divided(sums: ir.Value) -> bool:
 
 
 def _wide_sum(whole: _Sum) -> ir.Value:
-    """Build the sum in f64, rounded once."""
-    init, result_map = whole.init
-    sizes, narrow, wide = shape_of(init), init.type.element_type, ir.F64Type.get()
+    """Build the sum in f64, rounded once: of each channel of a group, then of these."""
+    (init, result_map), wide = whole.init, ir.F64Type.get()
+    narrow, zeros = init.type.element_type, zero_filled(shape_of(init), wide)
+    channels = [loop for loop, extent in _summed_lengths(whole).items() if not is_dynamic(extent)]
+    if channels:
+        sums, numbers = _wide_sums_of_channels(whole, channels)
+        results = [_renumbered(each, numbers) for each in result_map.results]
+        of_sums = ir.AffineMap.get(len(numbers), 0, results)
+        read = sums, ir.AffineMap.get_identity(len(numbers))
+        summed = [numbers[loop] for loop in channels]
+        total = _sum([read], (zeros, of_sums), summed, lambda each: arith.addf(*each))
+    else:
+        total = _sum_of_widened(whole, (zeros, result_map), whole.summed)
+    identity = ir.AffineMap.get_identity(init.type.rank)
+    rounded = tensor.empty(shape_of(init), narrow)
+    return build_elementwise([(total, identity)], rounded, lambda each: arith.truncf(narrow, each[0]))
+
+
+def _wide_sums_of_channels(whole: _Sum, channels: Sequence[int]) -> tuple[ir.Value, dict[int, int]]:
+    """Build the sums of each channel by itself, and number the loops that are left.
+
+    Channels lie side by side in memory: IREE adds elements of a group one after the other.
+    """
+    sizes = dict(zip(whole.extents, shape_of(whole.source[0]), strict=True))
+    kept = [loop for loop in sizes if loop not in whole.summed or loop in channels]
+    zeros = zero_filled([sizes[loop] for loop in kept], ir.F64Type.get())
+    kept_map = ir.AffineMap.get(whole.source[1].n_dims, 0, [ir.AffineExpr.get_dim(loop) for loop in kept])
+    summed = [loop for loop in whole.summed if loop not in channels]
+    sums = _sum_of_widened(whole, (zeros, kept_map), summed)
+    return sums, {loop: number for number, loop in enumerate(kept)}
+
+
+def _sum_of_widened(whole: _Sum, init: Read, summed: Sequence[int]) -> ir.Value:
+    """Build the sum along some loops of what is summed, in the type of `init`."""
 
     def add_element(arguments: list[ir.Value]) -> ir.Value:
         element, before = arguments
-        return arith.addf(arith.extf(wide, _summand(whole.body, element)), before)
+        return arith.addf(arith.extf(before.type, _summand(whole.body, element)), before)
 
-    total = _sum([whole.source], (zero_filled(sizes, wide), result_map), whole.summed, add_element)
-    identity = ir.AffineMap.get_identity(len(sizes))
-    return build_elementwise(
-        [(total, identity)], tensor.empty(sizes, narrow), lambda arguments: arith.truncf(narrow, arguments[0])
-    )
+    return _sum([whole.source], init, summed, add_element)
 
 
 def _uncollapsed(whole: _Sum) -> _Sum:

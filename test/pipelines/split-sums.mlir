@@ -348,3 +348,32 @@ func.func @norms(%m: tensor<1x49x64xf32>, %x: tensor<1x?x?x16xf32>) -> (tensor<1
   } -> tensor<1x?x16xf32>
   return %y, %0, %1, %2 : tensor<1x7x7x64xf32>, tensor<1x16xf32>, tensor<1xf32>, tensor<1x?x16xf32>
 }
+
+// Of groups the sums of channels, then those of these, rounded at the end.
+// CHECK-LABEL: func.func @groups
+// CHECK: %[[W:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "parallel", "reduction"]} ins(%{{.*}} : tensor<2x4x?xf32>) outs(%{{.*}} : tensor<2x4xf64>)
+// CHECK: arith.extf %{{.*}} : f32 to f64
+// CHECK: %[[G:.*]] = linalg.generic {{.*}}, iterator_types = ["parallel", "reduction"]} ins(%[[W]] : tensor<2x4xf64>) outs(%{{.*}} : tensor<2xf64>)
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} ins(%[[G]] : tensor<2xf64>)
+// CHECK: arith.truncf %{{.*}} : f64 to f32
+// CHECK: linalg.generic {{.*}} ins(%[[S]] : tensor<2xf32>)
+func.func @groups(%m: tensor<1x49x64xf32>, %x: tensor<2x4x?xf32>, %count: f32) -> (tensor<1x7x7x64xf32>, tensor<2xf32>) {
+  %y = "winograd.output_transform"(%m) ({
+  ^bb0(%a: f32):
+    vector.yield %a : f32
+  }) {decomposition = #direct, groups = 1 : i64, indexing_maps = [], operandSegmentSizes = array<i32: 1, 0, 0, 0, 0, 0, 0, 0, 0>} : (tensor<1x49x64xf32>) -> tensor<1x7x7x64xf32>
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<2xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(g, c, t) -> (g, c, t)>, affine_map<(g, c, t) -> (g)>], iterator_types = ["parallel", "reduction", "reduction"]} ins(%x : tensor<2x4x?xf32>) outs(%f : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %out : f32
+    linalg.yield %0 : f32
+  } -> tensor<2xf32>
+  %mean = linalg.generic {indexing_maps = [affine_map<(c) -> (c)>, affine_map<(c) -> (c)>], iterator_types = ["parallel"]} ins(%s : tensor<2xf32>) outs(%e : tensor<2xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.divf %in, %count : f32
+    linalg.yield %0 : f32
+  } -> tensor<2xf32>
+  return %y, %mean : tensor<1x7x7x64xf32>, tensor<2xf32>
+}
