@@ -112,6 +112,7 @@ def test_calibrate_says_when_the_file_can_not_be_written(capsys: pytest.CaptureF
     [
         (("--device=abacus",), "--device must be one of local-task, cuda, vulkan, hip, not abacus"),
         (("--device=local-task", "--threads=0"), "--threads must be at least 1"),
+        (("--device=local-task", "--threads=100000"), "the processors of this machine"),
         (("--device=cuda", "--threads=2"), "is for CPUs only"),
         (("--device=local-task", "--target=cuda:sm_80"), "--target is for GPUs only"),
         (("--device=local-task", "--seconds=0"), "--seconds must be positive"),

@@ -219,8 +219,11 @@ def test_a_fork_of_a_process_that_has_compiled_imports_and_compiles_the_same(tmp
 
 def test_a_program_without_functions(tmp_path: Path) -> None:
     output = tmp_path / "program.vmfb"
-    with pytest.raises(winograd.CompilationError, match="nothing can be written: failed to generate"):
+    with pytest.raises(
+        winograd.CompilationError, match="nothing can be written: failed to generate"
+    ) as error:
         winograd.compile(b"module {}\n", output=output)
+    assert "does not contain a vm.module" in error.value.diagnostics[0].message
     assert not output.exists()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -64,6 +65,9 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     is_cpu = DRIVERS[driver] == "cpu"
     if options.threads is not None and (not is_cpu or options.threads < 1):
         parser.error("--threads must be at least 1, and is for CPUs only")
+    processors = os.cpu_count()
+    if options.threads is not None and processors is not None and options.threads > processors:
+        parser.error(f"--threads must be at most {processors}, the processors of this machine")
     if options.target is not None and is_cpu:
         parser.error("--target is for GPUs only: a CPU is measured by programs for itself")
     if not options.seconds > 0:

@@ -12,7 +12,12 @@ from iree.compiler import api
 from iree.winograd.compiler_threads import use_own_threads
 from iree.winograd.compiling import embedding
 from iree.winograd.compiling.attempts import Attempts
-from iree.winograd.compiling.diagnostics import capture_remarks, diagnostic_at, find_position
+from iree.winograd.compiling.diagnostics import (
+    HeldDiagnostics,
+    capture_remarks,
+    diagnostic_at,
+    find_position,
+)
 from iree.winograd.compiling.flag_name import flag_name
 from iree.winograd.compiling.ir_dumps import IRDumps
 from iree.winograd.compiling.kernel_failures import failures_of_kernels, require_lowered, take_kernel_users
@@ -274,22 +279,23 @@ class Compilation:
         Raises `RewriteFailuresError`, also when IREE fails on what became of the program, and `PassError`
         after errors of the program's own.
         """
-        diagnostics: list[Diagnostic] = []
-        program = self._import(original.clone(), REWRITE_PHASE, diagnostics.append)
+        diagnostics = HeldDiagnostics()
+        program = self._import(original.clone(), REWRITE_PHASE, diagnostics)
         self._decisions.clear()
         self._dispatches.clear()
         self._remarks[:] = remarks
         self._left.clear()
         try:
             with _contained(original):
-                self._rewrite(program, passes, containment, diagnostics)
+                self._rewrite(program, passes, containment, diagnostics.held)
         except BaseException as error:
             self._invocations.remove(program.invocation)
             embedding.close_invocation(program.invocation)
             if isinstance(error, PassError):
-                self._report_all(diagnostics)
+                diagnostics.release(self._report)
             raise
-        self._report_all(diagnostics)
+        # Some come when the program is written.
+        diagnostics.release(self._report)
         return program.invocation
 
     def _rewrite(
@@ -386,10 +392,6 @@ class Compilation:
         """Whether IREE writes kernels to files before it translates them."""
         flags = self.session.get_flags(non_default_only=True)
         return any(flag.startswith(_DUMPS_OF_UNTRANSLATED_KERNELS) for flag in flags)
-
-    def _report_all(self, diagnostics: Sequence[Diagnostic]) -> None:
-        for diagnostic in diagnostics:
-            self._report(diagnostic)
 
     def _open(self, program: api.Source | ir.Operation) -> StagedProgram | None:
         if not isinstance(program, api.Source):

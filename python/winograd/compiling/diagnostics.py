@@ -45,6 +45,24 @@ def parse_diagnostics(severity: Severity, text: str) -> Iterator[Diagnostic]:
         severity = "note"
 
 
+class HeldDiagnostics:
+    """Takes diagnostics, and holds them until it is known whether they are to be reported."""
+
+    def __init__(self) -> None:
+        self.held: list[Diagnostic] = []
+        self._receive: Callable[[Diagnostic], None] = self.held.append
+
+    def __call__(self, diagnostic: Diagnostic) -> None:
+        """Take a diagnostic."""
+        self._receive(diagnostic)
+
+    def release(self, report: Callable[[Diagnostic], None]) -> None:
+        """Have `report` told of what is held, and of what is taken from here on."""
+        self._receive = report
+        for diagnostic in self.held:
+            report(diagnostic)
+
+
 def diagnostic_at(location: ir.Location, severity: Severity, message: str) -> Diagnostic:
     """A diagnostic on what is at `location`, by name where that has one.
 
