@@ -26,6 +26,8 @@ MAX_GEMV_LAYER_ROWS = 32
 MAX_GEMV_HALF_ROWS = 784
 """The same of numbers of half precision: 196 by 112 x 672 and back took an H200 2.1 us a layer, by larger
 blocks 3.4, 784 by 40 x 240 1.9 and 2.5, 49 by 368 x 368 1.8 and 3.5, 196 by 256 x 1024 3.2 and 3.6."""
+MAX_GEMV_TINY, MAX_GEMV_TINY_ROWS = 1 << 11, 4096
+"""Elements of a matrix that a warp or two load at once, and the same of rows by it."""
 MAX_GEMV_F32_ROWS, MAX_GEMV_PRODUCTS = 512, 10 << 20
 """The same of numbers of f32, and multiply-adds of these rows: 484 by 128 x 64 took an H200 1.8 us, by larger
 blocks 3.2, 256 by 96 x 384 2.7 and 4.0, 484 by that 4.6 and 4.2."""
@@ -78,7 +80,7 @@ class GemvSchedule(ProductSchedule):
         """
         if shape.batch is None or shape.groups > 1 or shape.input_channels_first:
             return False
-        is_pointwise = prod(shape.kernel_size) == 1 and set(shape.strides) == {1} and not shape.pads
+        is_pointwise = prod(shape.kernel_size) == 1 and not shape.pads
         is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0
         rows, elements = shape.batch * prod(shape.output_size), shape.reduction * shape.group_outputs
         most = MAX_GEMV_ROWS
@@ -86,7 +88,7 @@ class GemvSchedule(ProductSchedule):
             most = MAX_GEMV_LAYER_ROWS
             is_small = rows <= MAX_GEMV_F32_ROWS and rows * elements <= MAX_GEMV_PRODUCTS
             if multiplied_type is not None:
-                most = MAX_GEMV_HALF_ROWS
+                most = MAX_GEMV_HALF_ROWS if elements > MAX_GEMV_TINY else MAX_GEMV_TINY_ROWS
             elif is_small:
                 most = MAX_GEMV_F32_ROWS
         return is_direct and is_pointwise and rows <= most

@@ -53,11 +53,16 @@ Array = npt.NDArray[Any]
 
 
 def layer(rows: int, channels: int, columns: int, types: str) -> ConvolutionShape:
+    return pixels(f"1x{rows}", channels, columns, "1x1", types)
+
+
+def pixels(size: str, channels: int, columns: int, strides: str, types: str) -> ConvolutionShape:
     problem = ConvolutionProblem.parse(
-        f"1x1x{rows}x{channels}->{columns} kernel 1x1 stride 1x1 dilation 1x1 "
+        f"1x{size}x{channels}->{columns} kernel 1x1 stride {strides} dilation 1x1 "
         f"padding 0x0 0x0 groups 1 {types}"
     )
-    return ConvolutionShape.decomposed(problem, decompose((1, 1), (1, 1), part_size=(1, 1)))
+    direct = decompose((1, 1), (1, 1), strides=problem.strides, part_size=(1, 1))
+    return ConvolutionShape.decomposed(problem, direct)
 
 
 def halves(type_: str) -> str:
@@ -82,11 +87,18 @@ def test_vgg_at_one_image_takes_little_more_than_its_matrices(
     "other",
     [
         layer(785, 64, 64, halves("f16")),
+        layer(4097, 32, 16, halves("f16")),
         layer(513, 64, 64, "f32"),
         layer(9, 1024, 1024, halves("f16")),
         layer(1, 510, 512, halves("f16")),
     ],
-    ids=["785 rows", "513 rows of f32", "nine rows by a large matrix", "no whole quads"],
+    ids=[
+        "785 rows",
+        "4097 rows by a tiny matrix",
+        "513 rows of f32",
+        "nine rows by a large matrix",
+        "no whole quads",
+    ],
 )
 def test_other_layers_have_none(other: ConvolutionShape) -> None:
     assert not any(isinstance(each, GemvSchedule) for each in schedules(other, HOPPER, HOPPER_MACHINE))
@@ -101,6 +113,20 @@ def test_some_hundred_rows_of_half_precision_by_a_small_matrix_are_few(
     of = layer(rows, channels, columns, halves("f16"))
     chosen = default_schedules(of, HOPPER, HOPPER_MACHINE)[0]
     assert isinstance(chosen, GemvSchedule)
+
+
+def test_thousands_of_rows_by_a_tiny_matrix_are_few() -> None:
+    """As heads of detectors have, of images of any size."""
+    chosen = default_schedules(layer(1920, 32, 9, halves("f16")), HOPPER, HOPPER_MACHINE)[0]
+    assert isinstance(chosen, GemvSchedule)
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "columns"), [("14x14", 152, 368), ("28x28", 56, 152), ("56x56", 24, 56)]
+)
+def test_strided_layers_of_one_image_are_of_few_rows(size: str, channels: int, columns: int) -> None:
+    of = pixels(size, channels, columns, "2x2", halves("f16"))
+    assert isinstance(default_schedules(of, HOPPER, HOPPER_MACHINE)[0], GemvSchedule)
 
 
 def test_rows_of_an_argument_are_few_wherever_they_are_stored() -> None:
@@ -210,9 +236,31 @@ def test_sums_are_those_of_f32(type_: str, rows: int, channels: int, columns: in
     """Whatever the matrix's padding holds, and lies behind the rows."""
     generator = np.random.default_rng(0)
     image, exact_rows = of_type(generator.standard_normal((rows, channels)), type_)
-    _, exact_matrix = of_type(generator.standard_normal((channels, columns)), type_)
-    kernels, schedule = kernels_of(program(type_, rows, channels, columns), tmp_path)
     of = layer(rows, channels, columns, "f32" if type_ == "f32" else halves(type_))
+    expect_sums(program(type_, rows, channels, columns), of, image, exact_rows, type_, tmp_path)
+
+
+def test_strided_pixels_are_rows_where_they_are(tmp_path: Path) -> None:
+    """As those of a shortcut around a block of ResNet's, or RegNet's, that makes images smaller."""
+    generator = np.random.default_rng(0)
+    image, exact = of_type(generator.standard_normal((9, 7, 72)), "f16")
+    rows = exact[::2, ::2].reshape(-1, 72)
+    text = program("f16", 20, 72, 48).replace("tensor<1x1x20x72x", "tensor<1x9x7x72x")
+    text = text.replace("tensor<1x1x20x48x", "tensor<1x5x4x48x").replace(
+        "conv_2d_nhwc_hwcf ins", "conv_2d_nhwc_hwcf {strides = dense<2> : vector<2xi64>} ins"
+    )
+    of = pixels("9x7", 72, 48, "2x2", halves("f16"))
+    expect_sums(text, of, image, rows, "f16", tmp_path)
+
+
+def expect_sums(
+    text: str, of: ConvolutionShape, image: Array, exact_rows: Array, type_: str, tmp_path: Path
+) -> None:
+    """Of a program's kernels, whose matrix has random numbers: products of `exact_rows`."""
+    (rows, channels), columns = exact_rows.shape, of.output_channels
+    generator = np.random.default_rng(1)
+    _, exact_matrix = of_type(generator.standard_normal((channels, columns)), type_)
+    kernels, schedule = kernels_of(text, tmp_path)
     assert isinstance(schedule, GemvSchedule)
     packing = GemvPacking(of, schedule)
     # What kernels pass to each other lies in one array, at places that IREE chose.
