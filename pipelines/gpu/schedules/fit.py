@@ -124,7 +124,7 @@ def _gemv_misfit(schedule: GemvSchedule, shape: ConvolutionShape, target: GpuTar
     if not schedule.suits(shape, schedule.multiplied_type):
         small = f"{MAX_GEMV_HALF_ROWS} of half precision by a small matrix, {MAX_GEMV_LAYER_ROWS} of f32"
         small = f"{small}, {MAX_GEMV_F32_ROWS} by a smaller one"
-        most = f"{MAX_GEMV_ROWS} rows of whole quads, {small}"
+        most = f"{MAX_GEMV_ROWS} rows, in f32 of whole quads, {small}"
         return f"{schedule} is for pointwise layers of at most {most}"
     # Vulkan has no vectors of eight, and nobody measured others.
     return _unit_misfit(schedule, MMA, target)

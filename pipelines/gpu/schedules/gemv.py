@@ -74,14 +74,16 @@ class GemvSchedule(ProductSchedule):
 
     @staticmethod
     def suits(shape: ConvolutionShape, multiplied_type: str | None) -> bool:
-        """Whether a convolution is such a product: of rows of whole quads, few or by a small matrix.
+        """Whether a convolution is such a product: of few rows, or by a small matrix; in f32 of whole quads.
 
         The rows themselves may be stored in f32, whatever type their numbers are multiplied in.
         """
         if shape.batch is None or shape.groups > 1 or shape.input_channels_first:
             return False
         is_pointwise = prod(shape.kernel_size) == 1 and not shape.pads
-        is_direct = shape.transform_size == 1 and shape.input_channels % QUAD == 0
+        is_direct = shape.transform_size == 1 and (
+            shape.input_channels % QUAD == 0 or multiplied_type is not None
+        )
         rows, elements = shape.batch * prod(shape.output_size), shape.reduction * shape.group_outputs
         most = MAX_GEMV_ROWS
         if elements <= MAX_GEMV_REREAD:

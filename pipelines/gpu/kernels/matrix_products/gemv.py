@@ -197,6 +197,11 @@ class _Workgroup(ABC):
         reduction = self._packing.reduction
         if reduction == self._packing.padded_reduction:
             return self._image.load(row + position)
+        if reduction % QUAD:
+            existing = position.minimum(reduction - 1)
+            return self._image.load_first(
+                row + existing, Index(reduction) - existing, position.less_than(reduction)
+            )
         exists = position.less_than(reduction)
         return self._image.load(row + position.minimum(reduction - QUAD), QUAD, exists)
 
