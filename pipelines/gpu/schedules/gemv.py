@@ -26,8 +26,9 @@ MAX_GEMV_LAYER_ROWS = 32
 MAX_GEMV_HALF_ROWS = 784
 """The same of numbers of half precision: 196 by 112 x 672 and back took an H200 2.1 us a layer, by larger
 blocks 3.4, 784 by 40 x 240 1.9 and 2.5, 49 by 368 x 368 1.8 and 3.5, 196 by 256 x 1024 3.2 and 3.6."""
-MAX_GEMV_TINY, MAX_GEMV_TINY_ROWS = 1 << 11, 4096
-"""Elements of a matrix that a warp or two load at once, and the same of rows by it."""
+MAX_GEMV_TINY, MAX_GEMV_TINY_ROWS = 1 << 11, 2048
+"""Elements of a matrix that a warp or two load at once, and the same of rows by it: 1936 by 32 x 9 and back
+took an H200 1.6 us a layer for 2.1, 3136 by 24 x 32 1.6 for 1.5, 4096 by 32 x 12 1.7 for 1.3."""
 MAX_GEMV_F32_ROWS, MAX_GEMV_PRODUCTS = 512, 10 << 20
 """The same of numbers of f32, and multiply-adds of these rows: 484 by 128 x 64 took an H200 1.8 us, by larger
 blocks 3.2, 256 by 96 x 384 2.7 and 4.0, 484 by that 4.6 and 4.2."""
