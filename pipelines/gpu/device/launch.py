@@ -48,6 +48,8 @@ class TensorArgument:
     offsets: tuple[int, ...] | None = None
     together: int = QUAD
     """Elements of what it is read and written by where that is `by_quads`: four, or eight."""
+    is_constant: bool = False
+    """Whether no kernel of the program writes it: one may read it before those ahead of it have ended."""
 
     @staticmethod
     def of(value: ir.Value, by_quads: bool, tensor: DispatchTensor | None = None) -> TensorArgument:
@@ -92,7 +94,7 @@ class TensorArgument:
     @property
     def kernel_key(self) -> Hashable:
         """What arguments have in common of which a kernel is emitted the same."""
-        layout = self.by_quads, self.together, self.order, self.steps, self.offsets
+        layout = self.by_quads, self.together, self.order, self.steps, self.offsets, self.is_constant
         return self.extents, self.dynamic, self.element, *layout
 
     def bind(self, argument: ir.Value, sizes: Sizes) -> GlobalBuffer:
@@ -105,7 +107,15 @@ class TensorArgument:
         strides = self._strides(extents)
         in_order = self.order is None and (self.steps is None or set(self.steps) == {1})
         return GlobalBuffer(
-            memref, extents, self.by_quads, size, argument, strides, in_order, origin=self._origin(extents)
+            memref,
+            extents,
+            self.by_quads,
+            size,
+            argument,
+            strides,
+            in_order,
+            is_constant=self.is_constant,
+            origin=self._origin(extents),
         )
 
     def _origin(self, extents: tuple[IndexLike, ...]) -> IndexLike:

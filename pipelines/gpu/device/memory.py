@@ -140,6 +140,8 @@ class GlobalBuffer(Buffer):
     """Whether neighbours along all dimensions but the last lie equally far apart, as in a dense array."""
     gathered: int = QUAD
     """Elements that are loaded and stored at once of an array of scalars."""
+    is_constant: bool = False
+    """Whether no kernel of the program writes it."""
 
     def stride(self, dimension: int) -> IndexLike:
         return super().stride(dimension) if self.strides is None else self.strides[dimension]

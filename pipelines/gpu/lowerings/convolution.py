@@ -155,7 +155,7 @@ class ConvolutionLowering(ABC):
         """The packed filters: a constant, or what a kernel transforms and packs."""
         constant = self._folded(packing, packing.pack_filters)
         if constant is not None:
-            return constant, TensorArgument.of(constant, True)
+            return constant, replace(TensorArgument.of(constant, True), is_constant=True)
         result = TensorArgument(packing.filter_extents(), packing.operand_element, True)
         # The filters may yet be computed of constants, and IREE evaluates these on the host, for which there
         # is no code of this kernel.
@@ -327,7 +327,7 @@ class ColumnsLowering(ConvolutionLowering):
         by_quads = kernel.shape.output_channels % QUAD == 0
         constant = self._folded(kernel, kernel.pack_filters)
         if constant is not None:
-            filters = constant, TensorArgument.of(constant, by_quads)
+            filters = constant, replace(TensorArgument.of(constant, by_quads), is_constant=True)
         else:
             weights, layout = self._runtime_filter()
             filters = weights, TensorArgument.of(weights, by_quads and layout.outputs_are_innermost)

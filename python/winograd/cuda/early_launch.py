@@ -7,8 +7,9 @@ an H200 up to 8 % less time so. Where the other asks for it (`griddepcontrol.lau
 launched when these begin. Its own then lie where there is room, not where they would be alone: ConvNeXt-T
 and Swin-T took 15 % longer. So no kernel asks.
 
-What a kernel does first may come before it waits if it reads and writes no memory: it finds addresses, and
-asks for its filters to be brought to the second cache.
+What a kernel does first comes before it waits if it reads and writes no memory: it finds addresses, and asks
+for its filters to be brought to the second cache. Kernels that say where they wait
+(`pipelines/gpu/device/early_launch.py`) read constants before, too.
 
 LLVM loads what a kernel only reads by `ld.global.nc`. It is for memory that nobody writes while the kernel
 runs (CUDA C++ Programming Guide, "Read-Only Data Cache Load Function"), and PTX's memory consistency model
@@ -20,6 +21,8 @@ kernels that wait have these.
 from __future__ import annotations
 
 import re
+
+from iree.winograd.pipelines.problems.wait_place import WAIT_PLACE
 
 MARKER = "winograd_waits"
 """A variable of modules whose kernels all wait for those that they depend on."""
@@ -41,7 +44,7 @@ _HARMLESS = re.compile(
 )
 """A line that reads and writes no memory, and that the next one is behind."""
 _NON_COHERENT, _COHERENT = b"\tld.global.nc.", b"\tld.global."
-_PREFETCH = b"\tprefetch.global."
+_OWN_PLACE = f"\t{WAIT_PLACE}\n".encode()
 _VARIABLE = f".visible .global .align 4 .u32 {MARKER} = 1;\n".encode()
 _WAIT = b"\tgriddepcontrol.wait;\n"
 
@@ -58,8 +61,9 @@ def with_waits(text: bytes) -> bytes:
         return text
     parts: list[bytes] = []
     done = 0
-    for body in bodies:
-        place = _wait_place(text, body.end())
+    ends = [*(each.start() for each in bodies[1:]), len(text)]
+    for body, end in zip(bodies, ends, strict=True):
+        place = _wait_place(text, body.end(), end)
         parts += text[done:place], _WAIT
         done = place
     waiting = b"".join([*parts, text[done:]]).replace(_NON_COHERENT, _COHERENT)
@@ -67,11 +71,13 @@ def with_waits(text: bytes) -> bytes:
     return marked if count else text
 
 
-def _wait_place(text: bytes, begin: int) -> int:
-    """Where a kernel whose body begins at `begin` waits: behind the filters that it asks for, if it does."""
+def _wait_place(text: bytes, begin: int, end: int) -> int:
+    """Where a kernel waits whose body is from `begin` to `end`: where it says, or as late as it may."""
+    own = text.find(_OWN_PLACE, begin, end)
+    if own >= 0:
+        return own
     place, line = begin, _HARMLESS.match(text, begin)
     while line is not None:
-        if line[0].startswith(_PREFETCH):
-            place = line.end()
-        line = _HARMLESS.match(text, line.end())
+        place = line.end()
+        line = _HARMLESS.match(text, place)
     return place

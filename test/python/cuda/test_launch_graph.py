@@ -24,6 +24,7 @@ from iree.winograd.pipelines.problems.launches import (
     Place,
 )
 from iree.winograd.pipelines.problems.open_launches import OPEN_LAUNCHES_KEY, OpenLaunches
+from iree.winograd.pipelines.problems.wait_place import WAIT_PLACE
 from machine_code import opcodes
 
 from .host_driver import HostDriver
@@ -288,6 +289,13 @@ def test_kernels_of_a_program_wait_where_the_architecture_can(binaries: Sequence
     )
     asking = (text % b"sm_90").replace(b"\tret", ask + b"\tld.global.b32 %r2, [%rd1];\n" + ask + b"\tret")
     assert with_waits(asking).count(ask + b"\tgriddepcontrol.wait;\n\tld.global.b32") == 2
+    # Addresses are found before, and what a kernel says that it may read.
+    finds = b"\tmov.u32 %r1, %tid.x;\n"
+    finding = (text % b"sm_90").replace(b"\tret", finds + b"\tst.global.b32 [%rd1], %r1;\n\tret")
+    assert with_waits(finding).count(finds + b"\tgriddepcontrol.wait;\n\tst.global.b32") == 2
+    place = f"\t{WAIT_PLACE}\n".encode()
+    saying = finding.replace(b"\tst.global", b"\tld.global.b32 %r1, [%rd2];\n" + place + b"\tst.global")
+    assert with_waits(saying).count(b"[%rd2];\n\tgriddepcontrol.wait;\n" + place) == 2
     # Another kernel may have written it since this one began.
     assert with_waits(asking.replace(b"ld.global", b"ld.global.nc")) == with_waits(asking)
     assert all(MARKER.encode() in image.content for binary in binaries for image in images(binary))

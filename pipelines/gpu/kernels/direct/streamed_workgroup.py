@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.tiles import Tile, clamped_element, input_
 from iree.winograd.pipelines.emission.vectors import broadcast
 from iree.winograd.pipelines.emission.work import Work
 from iree.winograd.pipelines.gpu.device import mma
+from iree.winograd.pipelines.gpu.device.early_launch import wait_for_kernels_ahead
 from iree.winograd.pipelines.gpu.device.epilogue_operands import SharedChannels, with_shared_channels
 from iree.winograd.pipelines.gpu.device.matrix_unit import COPIED, MATRIX_ROWS, MATRIX_SUMS, WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
@@ -96,9 +97,14 @@ class StreamedWorkgroup:
 
     def emit(self, storing: StoringOf) -> None:
         schedule = self._schedule
-        # Pixels are on their way while filters are.
-        first = self._load(self._first, 0)
         self._copy_filters()
+        if self._filters.is_constant:
+            wait_for_kernels_ahead()
+        # Assemblers ask for them when filters have come.
+        first = self._load(self._first, 0)
+        for each in self._channels:
+            each.copy(self._thread, schedule.threads)
+        self._wait_for_filters()
         step = schedule.walking_workgroups * schedule.row_warps
         groups = self._packing.shape.groups
         count = self._blocks - self._first_together
@@ -147,6 +153,7 @@ class StreamedWorkgroup:
         return SharedBytes(self._shared_bytes.address + ahead)
 
     def _copy_filters(self) -> None:
+        """Starts to copy filters, and their scales."""
         packing, schedule, row_chunks = self._packing, self._schedule, self._schedule.unit.row_chunks
         at = packing.filter_stage(self._first_column, self._first_group)
         existing = Index(packing.shape.groups) - self._first_group
@@ -159,11 +166,8 @@ class StreamedWorkgroup:
                 number = row * row_chunks + ((number % read) ^ (row % row_chunks))
             place = number * COPIED
             self._copy_chunk(place, at + place)
-        for each in self._channels:
-            each.copy(self._thread, schedule.threads)
         if self._scales is not None:
             self._copy_scales(self._scales)
-        self._wait_for_filters()
 
     def _copy_scales(self, scales: SharedBytes) -> None:
         place = self._packing.filter_scale(Index(0), self._first_column)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
@@ -85,14 +85,13 @@ class _Workgroup(ImageRingWorkgroup):
         epilogue: VectorEpilogue,
     ) -> None:
         self._tiling = ToeplitzTiling(kernel.shape, kernel.schedule)
-        super().__init__(self._tiling, work, image, output, epilogue)
+        super().__init__(self._tiling, work, image, filters, output, epilogue)
         self._operands = ColumnOperands(kernel.shape, kernel.layout, image, filters, self._channel)
 
     def _prepare(self) -> None:
         if self._tiling.gathers_taps:
-            self._gather_taps()
             barrier()
-        self._taps = [self._tap_fragments(step) for step in range(self._tiling.steps)]
+            self._taps = self._fragments_of_taps()
         self._blocks = [self._block(half) for half in range(2)]
 
     def _begin(self) -> list[ir.Value]:
@@ -116,7 +115,13 @@ class _Workgroup(ImageRingWorkgroup):
                     self._leave(finished, strip, block.image, row, column, self._unit * QUAD)
         return [each for of_step in pixels[len(pixels) - tiling.kept_steps :] for each in of_step]
 
-    def _gather_taps(self) -> None:
+    def _request_taps(self) -> Callable[[], None]:
+        if self._tiling.gathers_taps:
+            return self._gather_taps()
+        self._taps = self._fragments_of_taps()
+        return lambda: None
+
+    def _gather_taps(self) -> Callable[[], None]:
         """Brings the workgroup's taps to shared memory, zeros beside them.
 
         What a warp reads of them for its fragments is a line for each tap, of which it uses 16 bytes.
@@ -129,8 +134,12 @@ class _Workgroup(ImageRingWorkgroup):
             place, unit = number // units, number % units
             tap = self._tap(place // columns, place % columns, unit)
             gathered.append((exists, (place * tiling.slots + unit) * tiling.slot_bytes, tap))
-        for exists, to, tap in gathered:
-            when(exists, partial(self._results.store, tap, to))
+
+        def leave() -> None:
+            for exists, to, tap in gathered:
+                when(exists, partial(self._results.store, tap, to))
+
+        return leave
 
     def _tap(self, row: Index, column: Index, unit: Index) -> ir.Value:
         """A quad of taps, zeros beside the first and behind the last one."""
@@ -143,6 +152,10 @@ class _Workgroup(ImageRingWorkgroup):
         channel = self._first_channel + unit * QUAD
         weights = quad_or_zero(exists, replace(self._operands, channel=channel).weights(within, 0))
         return self._schedule.factors.narrowed(weights)
+
+    def _fragments_of_taps(self) -> list[list[ir.Value]]:
+        """By step and channel."""
+        return [self._tap_fragments(step) for step in range(self._tiling.steps)]
 
     def _tap_fragments(self, step: int) -> list[ir.Value]:
         """Fragments of the Toeplitz matrices of taps, of each channel.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -75,8 +75,8 @@ class _Workgroup(ImageRingWorkgroup):
         epilogue: VectorEpilogue,
     ) -> None:
         self._tiling = GroupedRingTiling(kernel.shape, kernel.schedule)
-        super().__init__(self._tiling, work, image, output, epilogue)
-        self._kernel, self._filters = kernel, filters
+        super().__init__(self._tiling, work, image, filters, output, epilogue)
+        self._kernel = kernel
         self._scalars = filters.viewed_as(filters.element) if filters.by_quads else filters.memref
 
     @property
@@ -94,11 +94,10 @@ class _Workgroup(ImageRingWorkgroup):
         return column % stride * self._tiling.phase_columns + column // stride + ahead // stride
 
     def _prepare(self) -> None:
-        self._gather_taps()
         barrier()
         self._taps = [self._tap_fragment(step) for step in range(self._tiling.steps)]
 
-    def _gather_taps(self) -> None:
+    def _request_taps(self) -> Callable[[], None]:
         """Brings the workgroup's taps to shared memory: of each output channel those of its group's inputs.
 
         Warps would load them one by one, each of which lies in another line.
@@ -112,8 +111,12 @@ class _Workgroup(ImageRingWorkgroup):
             tap, output = existing // schedule.channels, existing % schedule.channels
             weights = [factors.narrowed(self._weight(tap, Index(i), output)) for i in range(OCTET)]
             gathered.append((exists, number, vector.from_elements(vector_type(OCTET, factors.type), weights)))
-        for exists, number, taps in gathered:
-            when(exists, partial(self._results.store, taps, number * self._tiling.slot_bytes))
+
+        def leave() -> None:
+            for exists, number, taps in gathered:
+                when(exists, partial(self._results.store, taps, number * self._tiling.slot_bytes))
+
+        return leave
 
     def _tap_fragment(self, step: int) -> ir.Value:
         """A thread's output channel by two inputs of each of two taps; zeros behind the last tap."""

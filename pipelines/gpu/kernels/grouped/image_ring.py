@@ -15,6 +15,7 @@ from iree.winograd.pipelines.emission.epilogue import VectorEpilogue
 from iree.winograd.pipelines.emission.index import Condition, Index, IndexLike, ceildiv, select_index
 from iree.winograd.pipelines.emission.vectors import vector_type
 from iree.winograd.pipelines.emission.work import Sizes, Work
+from iree.winograd.pipelines.gpu.device.early_launch import wait_for_kernels_ahead
 from iree.winograd.pipelines.gpu.device.matrix_unit import WARP_THREADS
 from iree.winograd.pipelines.gpu.device.memory import (
     OCTET,
@@ -67,11 +68,13 @@ class ImageRingWorkgroup(ABC):
         tiling: ImageRingTiling,
         work: Work,
         image: GlobalBuffer,
+        filters: GlobalBuffer,
         output: GlobalBuffer,
         epilogue: VectorEpilogue,
     ) -> None:
         self._shape, self._schedule = tiling.shape, tiling.schedule
         self._ring_tiling, self._image, self._output, self._epilogue = tiling, image, output, epilogue
+        self._filters = filters
         schedule, thread = self._schedule, thread_id()
         self._thread, self._lane, self._warp = thread, thread % WARP_THREADS, thread // WARP_THREADS
         self._unit = self._warp % schedule.units
@@ -91,6 +94,10 @@ class ImageRingWorkgroup(ABC):
         self._results = SharedBytes(self._ring.address + tiling.ring_bytes)
 
     @abstractmethod
+    def _request_taps(self) -> Callable[[], None]:
+        """Requests taps; gives what leaves them in shared memory."""
+
+    @abstractmethod
     def _prepare(self) -> None:
         """What is done once, while the first rows are on their way."""
 
@@ -108,11 +115,15 @@ class ImageRingWorkgroup(ABC):
     def emit(self) -> None:
         tiling = self._ring_tiling
         ahead, held = tiling.first_strips, tiling.section_rows if tiling.holds_section else None
+        leave_taps = self._request_taps()
+        if self._filters.is_constant:
+            wait_for_kernels_ahead()
         for strip in range(ahead):
             left = tiling.strip_step if held is None else held - strip * tiling.strip_step
             self._load(Index(strip), min(left, tiling.strip_step))
         self._read = self._epilogue_operands()
         self._clear_padding()
+        leave_taps()
         self._prepare()
 
         def compute(strip: Index, kept: list[ir.Value]) -> Sequence[ir.Value]:
