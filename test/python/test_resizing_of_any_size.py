@@ -290,3 +290,30 @@ def test_enlarging_onnx_images_of_open_sizes_agrees_with_float64(tmp_path: Path)
         bound = UNIT_ROUNDOFF * magnitude.max().item() * (2 * (4 * 2 * 22 + 8) + 4 + 9)
         for result, values in zip(program(image.numpy()), exact, strict=True):
             np.testing.assert_allclose(np.asarray(result), values.numpy(), atol=bound, rtol=0)
+
+
+class MixedWhereEnlarged(torch.nn.Module):
+    """A pointwise convolution with a bias of an image that is enlarged linearly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features, self.mixed = torch.nn.Conv2d(3, 32, 3, padding=1), torch.nn.Conv2d(32, 16, 1)
+
+    def forward(self, image: torch.Tensor) -> torch.Tensor:
+        return self.mixed(interpolate(self.features(image), scale_factor=2.0, mode="bilinear"))
+
+
+def test_a_bias_is_added_before_an_image_is_enlarged(tmp_path: Path) -> None:
+    """The weights of each pixel add up to 1: torch has one that is 1 and the other one's negative."""
+    model = MixedWhereEnlarged().eval()
+    dimensions = {2: torch.export.Dim("height", min=4), 3: torch.export.Dim("width", min=4)}
+    exported = torch.export.export(model, (torch.zeros(1, 3, 9, 12),), dynamic_shapes=(dimensions,))
+    report = tmp_path / "report.json"
+    compiled = winograd.compile(winograd.import_torch(exported), threads=1, strict=True, report=report)
+    names = [each["kernel"] for each in json.loads(report.read_text())["dispatches"]]
+    assert names[-1] == "winograd_blendedxblendedx16_channels_first"
+    program, exact = winograd.load(compiled, "local-sync"), copy.deepcopy(model).double()
+    image = torch.randn(1, 3, 7, 10)
+    with torch.no_grad():
+        expected = exact(image.double()).numpy()
+    np.testing.assert_allclose(program(image.numpy()), expected, atol=1e-4 * np.abs(expected).max(), rtol=0)

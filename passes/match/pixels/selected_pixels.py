@@ -5,7 +5,7 @@ Or blend two such: images that are resized by the nearest element or linearly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from iree.winograd.dialect.bindings import ir
@@ -175,26 +175,46 @@ def _add_up_to_one(taps: Sequence[PixelTap]) -> bool:
 
 
 def _is_complement(weights: ir.Value, others: ir.Value) -> bool:
-    """Whether each of `weights` is 1 less that of `others`."""
+    """Whether each of `weights` is 1 less that of `others`, or that with another sign and 1 added."""
     operation = defining_operation(weights)
     elementwise = None if operation is None else match_elementwise(operation)
     if not isinstance(elementwise, Elementwise):
         return False
-    difference = defining_operation(elementwise.yielded)
-    if difference is None or difference.name != "arith.subf":
+    last = defining_operation(elementwise.yielded)
+    if last is None or last.name not in ("arith.subf", "arith.addf"):
         return False
     sources = dict(zip(elementwise.body.arguments, elementwise.reads, strict=False))
-    minuend, subtrahend = difference.operands
-    if sources.get(subtrahend) != (others, ir.AffineMap.get_identity(1)):
-        return False
-    number = defining_operation(minuend)
-    if number is not None and number.name == "arith.sitofp":
-        minuend = number.operands[0]
-    tensor = sources[minuend][0] if minuend in sources else None
-    element = None if tensor is None else splat_element(tensor)
+    identity = ir.AffineMap.get_identity(1)
+    one, number = list(last.operands) if last.name == "arith.subf" else list(last.operands)[::-1]
+    value, read = sources.get(number, (None, None))
+    if last.name == "arith.addf":
+        value = None if value is None else _negated(value)
+    return (value, read) == (others, identity) and _is_one(one, sources)
+
+
+def _negated(tensor: ir.Value) -> ir.Value | None:
+    """The vector whose elements have the other sign."""
+    operation = defining_operation(tensor)
+    elementwise = None if operation is None else match_elementwise(operation)
+    if not isinstance(elementwise, Elementwise) or len(elementwise.reads) != 1:
+        return None
+    computation = only_computation(elementwise)
+    if computation is None or computation.name != "arith.negf":
+        return None
+    ((source, read),) = elementwise.reads
+    is_in_place = read == ir.AffineMap.get_identity(1)
+    return source if is_in_place and computation.operands[0] == elementwise.body.arguments[0] else None
+
+
+def _is_one(number: ir.Value, sources: Mapping[ir.Value, Read]) -> bool:
+    """Whether a number of a body is 1, or an element of a tensor of nothing else."""
+    definition = defining_operation(number)
+    if definition is not None and definition.name == "arith.sitofp":
+        number = definition.operands[0]
+    element = splat_element(sources[number][0]) if number in sources else None
     if element is not None:
         return isinstance(element, ir.FloatAttr | ir.IntegerAttr) and element.value == 1
-    return scalar_number(minuend) == 1
+    return scalar_number(number) == 1
 
 
 def match_blended_pixels(operation: ir.Operation) -> BlendedPixels | None:
