@@ -45,6 +45,39 @@ def kernel_times(call: Callable[[], object], rounds: int) -> list[KernelTime]:
     return sorted(times, key=lambda time: -time.total)
 
 
+def times_behind(call: Callable[[], object], rounds: int) -> list[KernelTime]:
+    """Of each kernel of a warm call, in order, from the end of the one before to its own, by medians.
+
+    That is what it adds to a call: one that was launched early may have begun before the other ended. Of the
+    first it is all of its own time. Raises ValueError where calls don't run the same number of kernels.
+    """
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        for _ in range(rounds):
+            call()
+            torch.cuda.synchronize()
+    events = sorted(
+        (
+            event
+            for event in profile.events()
+            if event.device_type == torch.autograd.DeviceType.CUDA and not event.name.startswith(_COPIES)
+        ),
+        key=lambda event: event.time_range.start,
+    )
+    count, left = divmod(len(events), rounds)
+    if left:
+        raise ValueError(f"{rounds} calls ran {len(events)} kernels")
+    calls = [events[first : first + count] for first in range(0, len(events), count)]
+    times = []
+    for number in range(count):
+        ends = [
+            (call[number].time_range.start if number == 0 else call[number - 1].time_range.end)
+            for call in calls
+        ]
+        taken = [call[number].time_range.end - end for call, end in zip(calls, ends, strict=True)]
+        times.append(KernelTime(calls[0][number].name, 1, statistics.median(taken)))
+    return times
+
+
 def copy_microseconds(size: int, rounds: int) -> float:
     """Of one kernel that reads so many bytes and writes as many."""
     source = torch.zeros(size // 4, device="cuda")

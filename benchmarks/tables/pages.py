@@ -14,7 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import accuracy, amd, cpu, gpu, gpu_calls, gradients, networks, people, threads
+from benchmarks.tables import (
+    accuracy,
+    amd,
+    cpu,
+    gpu,
+    gpu_calls,
+    gpu_floors,
+    gradients,
+    networks,
+    people,
+    threads,
+)
 from benchmarks.tables.runs import caption
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -41,6 +52,7 @@ TABLES: Mapping[str, Table] = {
     "gpu-half": gpu_calls.half_networks,
     "gpu-half-layers": gpu.half_layers,
     "gpu-layer-counters": gpu.layer_counters,
+    "gpu-layer-floors": gpu_floors.layer_floors,
     "gpu-layer-limits": gpu.layer_limits,
     "gpu-layers": gpu.layers,
     "gpu-networks": gpu.networks,

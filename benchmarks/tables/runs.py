@@ -159,6 +159,11 @@ RUNS: Mapping[str, Run] = {
     "gpu-layer-counters-h200.json": Run(
         "2026-11-30", H200_BESIDE_WORK, "gpu_layer_counters rows.json --jobs 5` at `bb7ae415"
     ),
+    "gpu-layer-floors-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layer_floors --type f16`, compiled before, at `1934751c",
+    ),
     "gpu-layer-limits-one-image-f16-h200.json": Run(
         "2026-11-30",
         H200_BESIDE_WORK,
