@@ -425,6 +425,54 @@ def test_logarithms() -> None:
     expect(computed, random(3, 7), terms=16)
 
 
+def test_functions_of_elements_are_off_by_roundings() -> None:
+    """As IREE computes them the sine of 1000 is off by 2e-5, and the inverse of sinh infinite at -3000."""
+
+    def computed(
+        angles: torch.Tensor, numbers: torch.Tensor, above: torch.Tensor, parts: torch.Tensor
+    ) -> list[torch.Tensor]:
+        return [
+            *(function(angles) for function in (torch.sin, torch.cos, torch.tan)),
+            *(function(numbers) for function in (torch.asinh, torch.atan, torch.sinh)),
+            *(
+                torch.acosh(above),
+                torch.atanh(parts),
+                torch.atan2(numbers, parts),
+                torch.atan2(parts, angles),
+            ),
+        ]
+
+    scales = 10.0 ** torch.arange(-6, 4)[:, None]
+    numbers = torch.cat([random(10, 400) * scales, torch.tensor([[88.5, -89.2, 3e19, -1e-30] * 100])])
+    parts = torch.tanh(numbers)
+    parts = torch.where(parts.abs() < 1, parts, 0.25)
+    arguments = [numbers.clamp(-1e4, 1e4), numbers, numbers.abs() + 1, parts]
+    program = winograd.load(winograd.compile(winograd.import_torch(Model(computed), *arguments)))
+    results = program(*arguments)
+    for index, (result, exact) in enumerate(
+        zip(results, computed(*(each.double() for each in arguments)), strict=True)
+    ):
+        of_angles = index < 2
+        bound = UNIT_ROUNDOFF["float32"] * (4 if of_angles else 8 * exact.abs())
+        within = (result.double() - exact).abs() <= bound
+        # Beyond the numbers of f32 there is infinity.
+        within |= torch.isinf(result) & (exact.abs() > torch.finfo(torch.float32).max)
+        assert within.all(), index
+
+
+def test_functions_of_infinities_and_zeros() -> None:
+    def computed(numbers: torch.Tensor, others: torch.Tensor) -> list[torch.Tensor]:
+        functions = (torch.asinh, torch.acosh, torch.atanh, torch.atan, torch.sinh)
+        return [torch.atan2(numbers[:, None], others), *(function(numbers) for function in functions)]
+
+    numbers = torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 1e30, -1e-30])
+    program = winograd.load(winograd.compile(winograd.import_torch(Model(computed), numbers, numbers)))
+    for result, expected in zip(program(numbers, numbers), computed(numbers, numbers), strict=True):
+        np.testing.assert_allclose(result, expected, rtol=8 * UNIT_ROUNDOFF["float32"])
+        has_sign = ~torch.isnan(expected)
+        np.testing.assert_array_equal(torch.signbit(result)[has_sign], torch.signbit(expected)[has_sign])
+
+
 def test_operators_without_a_lowering_are_named() -> None:
     """torch-mlir's own message may name a constant only."""
     expected = r"test_torch_operators\.py:\d+: the operator aten\.fft_ifft\.default has no lowering"

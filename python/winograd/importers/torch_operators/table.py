@@ -12,6 +12,7 @@ from iree.winograd.importers.torch_operators import (
     attention,
     elements,
     embedding,
+    functions,
     indexing,
     normalization,
     padding,
@@ -58,6 +59,7 @@ def decompositions() -> Decompositions:
         _aten.roll.default: views.roll,
         _aten.sum.default: reductions.sum_of_all,
         **_of_elements(),
+        **_of_functions(),
         **{each: partial(indexing.scatter, each) for each in _SCATTERS},
         **_of_numbers(),
         **_of_pooling(),
@@ -109,6 +111,21 @@ def _of_elements() -> Decompositions:
         _aten.sub.Tensor: elements.difference,
         **{each: partial(elements.rounded_once, each, table.get(each)) for each in _OF_SEVERAL_OPERATIONS},
     }
+
+
+def _of_functions() -> Decompositions:
+    operators: Decompositions = {
+        _aten.acosh: functions.acosh,
+        _aten.asinh: functions.asinh,
+        _aten.atan: functions.atan,
+        _aten.atan2: functions.atan2,
+        _aten.atanh: functions.atanh,
+        _aten.cos: functions.cos,
+        _aten.sin: functions.sin,
+        _aten.sinh: functions.sinh,
+        _aten.tan: functions.tan,
+    }
+    return {each.default: functions.in_single_precision(written) for each, written in operators.items()}
 
 
 def _of_numbers() -> Decompositions:
