@@ -27,6 +27,9 @@ from .image_ring_cost import FEW_ROWS
 QUADS = (12, 8, 4)
 """Of a workgroup: whole sectors of each pixel. An H200 took 19 us by two quads, and 11 by four, for
 32 x 28 x 28 x 240 and 5 x 5 taps."""
+UNEVEN_QUADS, UNEVEN_ROWS = 15, 8
+"""Of a workgroup, and of its rows, where no pixel is whole sectors: 28 x 28 x 120 and 5 x 5 taps took 6.5 us,
+6.8 by blocks, 6.7 by 16 rows of one image."""
 IMAGES = (1, 2, 4, 8)
 LEAST_FILLED = 0.8
 """Of the blocks of outputs that tiles have room for."""
@@ -62,8 +65,12 @@ def toeplitz_schedules(
     if prod(shape.output_size) < least or (is_few and shape.output_channels > MAX_CHANNELS_OF_FEW_ROWS):
         return
     height = ceil_div(shape.output_size[0], STRIP_ROWS) * STRIP_ROWS
-    heights = dict.fromkeys(min(each, height) for each in SECTION_ROWS)
-    for quads, rows in product(QUADS[-1:] if is_few else QUADS, list(heights)[:1] if is_few else heights):
+    heights = list(dict.fromkeys(min(each, height) for each in SECTION_ROWS))
+    sections = list(product(QUADS[-1:] if is_few else QUADS, heights[:1] if is_few else heights))
+    if not is_few and shape.kernel_size[1] <= FEW_COLUMNS and height > MAX_HELD_ROWS:
+        is_even = shape.output_channels % (QUADS[-1] * QUAD) == 0
+        sections += [] if is_even else [(UNEVEN_QUADS, UNEVEN_ROWS)]
+    for quads, rows in sections:
         schedule = _schedule(shape, quads, rows)
         if schedule is None or kernel_misfit(shape, target, schedule) is not None:
             continue

@@ -194,7 +194,7 @@ def _half_ptx(image: np.ndarray, filters: np.ndarray, folder: Path) -> list[str]
         (14, 672, 5, "f16", True),
         (14, 960, 5, "f16", False),
         (7, 1152, 5, "f16", False),
-        (28, 120, 5, "f16", False),
+        (28, 120, 5, "f16", True),
         (28, 192, 7, None, False),
     ],
 )
