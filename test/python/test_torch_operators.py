@@ -231,6 +231,8 @@ def test_tensors_without_elements() -> None:
             none.mean(),
             none.var(),
             none.std(),
+            *torch.var_mean(none),
+            *torch.var_mean(rows, 1, keepdim=True),
             2 * none,
             torch.cat([none, columns.sum(0)]),
             torch.stack([none, none]),

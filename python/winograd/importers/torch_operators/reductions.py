@@ -58,6 +58,24 @@ def mean(
     return tensor
 
 
+def var_mean(
+    tensor: torch.Tensor,
+    dim: Sequence[int] | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+) -> Any:
+    """`aten.var_mean.correction` of no elements, which are no numbers: torch-mlir has a variance of 0."""
+    if not tensor.dim():
+        return NotImplemented
+    places = list(dim or range(tensor.dim()))
+    sizes = [tensor.shape[each] for each in places]
+    if not any(isinstance(size, int) and size == 0 for size in sizes):
+        return NotImplemented
+    nothing = torch.full_like(torch.ops.aten.sum.dim_IntList(tensor, places, keepdim), math.nan)
+    return nothing, nothing.clone()
+
+
 def of_number(
     operator: Callable[..., Any], decomposition: Callable[..., Any] | None, tensor: Any, dim: int, *more: Any
 ) -> Any:

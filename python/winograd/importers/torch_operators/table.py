@@ -58,6 +58,7 @@ def decompositions() -> Decompositions:
         _aten.native_group_norm.default: normalization.group_norm,
         _aten.roll.default: views.roll,
         _aten.sum.default: reductions.sum_of_all,
+        _aten.var_mean.correction: reductions.var_mean,
         **_of_elements(),
         **_of_functions(),
         **{each: partial(indexing.scatter, each) for each in _SCATTERS},
