@@ -474,19 +474,21 @@ RUNS: Mapping[str, Run] = {
         "2026-12-01",
         "Zen 4 with AVX-512 hidden, beside other work",
         "open_sizes --type bf16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.03 "
-        "--network ...` by `chrt -f 1` at `95f1627e",
+        "--network ...` by `chrt -f 1` at `95f1627e`, `deeplab` and `unet, nearest` with `--burst 0.05` at "
+        "`ecaa8fb6",
     ),
     "open-sizes-zen4-without-avx512-f16.json": Run(
         "2026-12-01",
         "Zen 4 with AVX-512 hidden, beside other work",
         "open_sizes --type f16 --programs build/open-sizes --tools torch openvino --rounds 5 --burst 0.03 "
-        "--network mobilenetv2` and `... film` by `chrt -f 1` at `95f1627e",
+        "--network mobilenetv2` and `... --rounds 9 --burst 0.05 --network film` by `chrt -f 1` at `ecaa8fb6",
     ),
     "open-sizes-zen4-without-avx512-2-threads.json": Run(
         "2026-12-01",
         "Zen 4 with AVX-512 hidden, beside other work",
         "open_sizes --threads 2 --programs build/open-sizes --rounds 5 --burst 0.03 --network ...` by "
-        "`chrt -f 1` at `a4be0a8d`, `wave-u-net` and `efficientnet` at `2b0241a8",
+        "`chrt -f 1` at `a4be0a8d`, `wave-u-net` and `efficientnet` at `2b0241a8`, `unet, transposed` at "
+        "`7be442ae`, the other U-Nets with `--rounds 7` at `ecaa8fb6",
     ),
     "open-sizes.json": Run(
         "2026-12-01",
