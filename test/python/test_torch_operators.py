@@ -233,6 +233,7 @@ def test_tensors_without_elements() -> None:
             none.std(),
             *torch.var_mean(none),
             *torch.var_mean(rows, 1, keepdim=True),
+            *torch.var_mean(columns.sum(), 0, correction=0),
             2 * none,
             torch.cat([none, columns.sum(0)]),
             torch.stack([none, none]),

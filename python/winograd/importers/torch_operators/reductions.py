@@ -65,9 +65,12 @@ def var_mean(
     correction: float | None = None,
     keepdim: bool = False,
 ) -> Any:
-    """`aten.var_mean.correction` of no elements, which are no numbers: torch-mlir has a variance of 0."""
+    """`aten.var_mean.correction` of no elements, and of one without dimensions.
+
+    Of the first, which are no numbers, torch-mlir has a variance of 0; by the second the process ended.
+    """
     if not tensor.dim():
-        return NotImplemented
+        return torch.ops.aten.var_mean.correction(tensor.unsqueeze(0), [0], correction=correction)
     places = list(dim or range(tensor.dim()))
     sizes = [tensor.shape[each] for each in places]
     if not any(isinstance(size, int) and size == 0 for size in sizes):
