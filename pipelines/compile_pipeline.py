@@ -108,6 +108,7 @@ from .to_kernels.lower_elementwise import LowerElementwise
 from .to_kernels.lower_gated import LowerGated
 from .to_kernels.lower_group_norm import LowerGroupNorm
 from .to_kernels.lower_layer_norm import LowerLayerNorm
+from .to_kernels.lower_pointwise_pairs import LowerPointwisePairs
 from .to_kernels.lower_resampling import LowerResampling
 from .to_kernels.lower_softmax import LowerChannelSoftmax, LowerSoftmax
 from .to_kernels.lower_sums import LowerSums
@@ -200,6 +201,7 @@ def compile_pipeline(
         TransposeImages(),
         CopyParts(),
         LowerGated(),
+        LowerPointwisePairs(),
         LowerGroupNorm(),
         LowerSums(),
         LowerElementwise(),

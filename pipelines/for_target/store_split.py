@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import log2
-
-import numpy as np
 from iree.winograd.dialect.bindings import ir
-from iree.winograd.dialect.ops import InputTransformOp, OutputTransformOp
+from iree.winograd.dialect.ops import OutputTransformOp
 from iree.winograd.passes.infrastructure.containment import rewrite_each
 from iree.winograd.passes.infrastructure.registry import register_pass
-from iree.winograd.passes.match.epilogues.magnitude import Magnitude, match_magnitude
-from iree.winograd.passes.match.navigation import RESHAPES, only_user, transforms
+from iree.winograd.passes.match.navigation import transforms
 from iree.winograd.passes.match.no_match import NoMatch
-from iree.winograd.passes.match.values.constants import Array
 from iree.winograd.pipelines.backends.backend import Backend
 from iree.winograd.pipelines.backends.schedules import schedule_of, schedule_ranges_of
 from iree.winograd.pipelines.problems.group import ConvolutionGroup, match_group
+from iree.winograd.pipelines.problems.output_bound import MOST_EXCESS_BITS, output_bound
 from iree.winograd.pipelines.problems.split_result import SplitResult, set_split_result
 
 from ..backends.module_backend import supported_backend
-
-_MOST_EXCESS = 26
-"""Bits of the ratio between a bound and the sums of magnitudes that are surely there."""
-_ROUNDED_UP = 1 + 2.0**-8
-"""What covers the rounding of sums of up to 2^14 products, of an epilogue, and of the bound."""
 
 
 @register_pass("winograd-store-split")
@@ -76,34 +66,16 @@ def _store_split(transform: OutputTransformOp, backend: Backend, excess: dict[ir
     # What is no group, the lowering reports.
     if isinstance(group, NoMatch) or backend.insertion(group) is not None:
         return
-    reading = _only_reader(group)
+    reading = group.only_reader
     rows = None if reading is None else _split_rows(group, reading, backend)
-    filters = group.transformed_taps(group.shape.decomposition) if rows is not None else None
-    magnitude = match_magnitude(transform) if filters is not None else None
-    if reading is None or rows is None or filters is None or magnitude is None:
+    own = output_bound(group) if rows is not None else None
+    if reading is None or rows is None or own is None:
         return
-    own = _bound(filters, magnitude)
-    bits = excess.get(group.product, 0.0) + (log2(own.excess) if own.excess > 0 else 0.0)
-    if not np.isfinite([own.factor, own.addend, bits]).all() or bits > _MOST_EXCESS:
+    bits = excess.get(group.product, 0.0) + own.excess_bits
+    if not own.is_finite or bits > MOST_EXCESS_BITS:
         return
     set_split_result(transform.operation, SplitResult(rows, own.factor, own.addend))
     excess[reading.product] = bits
-
-
-def _only_reader(group: ConvolutionGroup) -> ConvolutionGroup | None:
-    """The convolution that alone reads a result, maybe of another shape."""
-    read = group.output_transform.result
-    while (user := only_user(read)) is not None and user.name in RESHAPES:
-        read = user.results[0]
-    if user is None or user.name != InputTransformOp.OPERATION_NAME:
-        return None
-    product = only_user(user.results[0])
-    last = None if product is None or not product.results else only_user(product.results[0])
-    if last is None or last.name != OutputTransformOp.OPERATION_NAME:
-        return None
-    reading = match_group(OutputTransformOp(last))
-    is_read = not isinstance(reading, NoMatch) and reading.input_transform.operation == user
-    return reading if is_read and not isinstance(reading, NoMatch) else None
 
 
 def _split_rows(group: ConvolutionGroup, reading: ConvolutionGroup, backend: Backend) -> int | None:
@@ -114,21 +86,3 @@ def _split_rows(group: ConvolutionGroup, reading: ConvolutionGroup, backend: Bac
     if own is None or other is None or group.input_transform.operation.block != reading.product.block:
         return None
     return backend.split_rows(group.shape, own, reading.shape, other)
-
-
-@dataclass(frozen=True)
-class _Bound:
-    factor: float
-    addend: float
-    excess: float
-    """At most so many times what the sums of the largest number have for magnitudes."""
-
-
-def _bound(filters: Array, magnitude: Magnitude) -> _Bound:
-    """That of a product with filters [1, C, K]."""
-    scaled = np.abs(filters[0].astype(np.float64)) * magnitude.factor
-    largest = scaled.sum(axis=0).max(initial=0.0)
-    of_channels = scaled.max(axis=1)
-    least = of_channels[of_channels > 0].min(initial=np.inf)
-    addend = float(np.max(magnitude.addend)) * _ROUNDED_UP
-    return _Bound(float(largest) * _ROUNDED_UP, addend, float(largest / least))

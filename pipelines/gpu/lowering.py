@@ -47,6 +47,7 @@ from iree.winograd.pipelines.gpu.lowerings.group_norm import GroupNormLowering
 from iree.winograd.pipelines.gpu.lowerings.image_arguments import transposed
 from iree.winograd.pipelines.gpu.lowerings.in_place import insertion_of
 from iree.winograd.pipelines.gpu.lowerings.interleaving import InterleavingLowering
+from iree.winograd.pipelines.gpu.lowerings.pointwise_pair import lowered_pair
 from iree.winograd.pipelines.gpu.lowerings.products import lowered_product
 from iree.winograd.pipelines.gpu.lowerings.resampling import lowered_resampling
 from iree.winograd.pipelines.gpu.lowerings.rows import lowered_columns, lowered_rows
@@ -111,6 +112,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MomentFactors,
     PartialMoments,
     PixelSelection,
+    PointwisePair,
     Rearranged,
     ResampledImage,
     RowNormalization,
@@ -251,6 +253,7 @@ _COMPUTED: Mapping[type, Callable[[Launcher, Any], ir.Value]] = MappingProxyType
         GroupNormalization: lambda launcher, each: GroupNormLowering.of(each).lower(launcher),
         MomentFactors: lambda launcher, operation: SumsLowering(launcher).moment_factors(operation),
         GatedProduct: lambda launcher, each: _gated(launcher, each),
+        PointwisePair: lowered_pair,
     }
 )
 

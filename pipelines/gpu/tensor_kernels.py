@@ -32,6 +32,7 @@ from iree.winograd.pipelines.gpu.lowerings.gated import misfit_of_gated
 from iree.winograd.pipelines.gpu.lowerings.group_norm import GroupNormLowering
 from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels
 from iree.winograd.pipelines.gpu.lowerings.interleaving import InterleavingLowering
+from iree.winograd.pipelines.gpu.lowerings.pointwise_pair import misfit_of_pair
 from iree.winograd.pipelines.gpu.lowerings.selection import computed_taps
 from iree.winograd.pipelines.problems.tensor_operations import (
     BatchedAttention,
@@ -50,6 +51,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MomentFactors,
     PartialMoments,
     PixelSelection,
+    PointwisePair,
     Rearranged,
     ResampledImage,
     RowNormalization,
@@ -396,6 +398,7 @@ _MISFITS: Mapping[type, _Misfit] = MappingProxyType(
         MomentFactors: _on_all_targets(_misfit_of_factors),
         GroupNormalization: _misfit_of_group_norm,
         GatedProduct: _on_all_targets(misfit_of_gated),
+        PointwisePair: misfit_of_pair,
         SpreadElementwise: _on_all_targets(_misfit_of_elementwise),
         ElementwiseFirst: lambda *_: "IREE makes channels of results first that it computes on GPUs",
     }

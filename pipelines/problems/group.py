@@ -17,7 +17,7 @@ from iree.winograd.passes.match.layouts.channel_slice import (
     match_insert,
     overlap,
 )
-from iree.winograd.passes.match.navigation import defining_operation, only_user, viewed
+from iree.winograd.passes.match.navigation import RESHAPES, defining_operation, only_user, viewed
 from iree.winograd.passes.match.no_match import NoMatch
 from iree.winograd.passes.match.slices import match_slice
 from iree.winograd.passes.match.values.constants import Array, constant_array, is_known_at_load
@@ -107,6 +107,22 @@ class ConvolutionGroup:
             )
             for read, channels in reads
         )
+
+    @property
+    def only_reader(self) -> ConvolutionGroup | None:
+        """The convolution that alone reads the output, maybe of another shape."""
+        read = self.output_transform.result
+        while (user := only_user(read)) is not None and user.name in RESHAPES:
+            read = user.results[0]
+        if user is None or user.name != InputTransformOp.OPERATION_NAME:
+            return None
+        product = only_user(user.results[0])
+        last = None if product is None or not product.results else only_user(product.results[0])
+        if last is None or last.name != OutputTransformOp.OPERATION_NAME:
+            return None
+        reading = match_group(OutputTransformOp(last))
+        is_read = not isinstance(reading, NoMatch) and reading.input_transform.operation == user
+        return reading if is_read and not isinstance(reading, NoMatch) else None
 
     @property
     def split_result(self) -> SplitResult | None:

@@ -308,6 +308,14 @@ class GatedProduct:
     """For each operand of the operation the half that it is, 0 or 1."""
 
 
+@dataclass(frozen=True)
+class PointwisePair:
+    """Two pointwise convolutions, the second of which alone reads the first one's result."""
+
+    widening: ConvolutionGroup
+    narrowing: ConvolutionGroup
+
+
 TensorOperation: TypeAlias = (
     ChannelsLast
     | ChannelsFirst
@@ -333,5 +341,6 @@ TensorOperation: TypeAlias = (
     | ElementwiseFirst
     | GroupNormalization
     | GatedProduct
+    | PointwisePair
 )
 """All of them are of f32, but for what says otherwise."""

@@ -26,6 +26,7 @@ from iree.winograd.pipelines.problems.tensor_operations import (
     MomentFactors,
     PartialMoments,
     PixelSelection,
+    PointwisePair,
     Rearranged,
     ResampledImage,
     RowNormalization,
@@ -62,6 +63,7 @@ _LEFT: Mapping[type, Reason] = MappingProxyType(
     {
         InterleavedChannels: "concatenations are in memory where channels are shuffled on CPUs",
         GatedProduct: "elementwise operations on tokens take little of the time on CPUs",
+        PointwisePair: "two layers are one kernel on GPUs alone",
         Rearranged: "IREE copies what is rearranged on CPUs",
         InsertedPart: "IREE copies what is inserted on CPUs",
         ResampledImage: "IREE's loops over tables are vectors of channels on CPUs",

@@ -21,6 +21,7 @@ from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectP
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split_results import bound_of
 from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
+from iree.winograd.pipelines.gpu.lowerings import pointwise_pair
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.split_rows import storing_split
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
@@ -45,6 +46,12 @@ OF_WARPS = SplitSchedule(64, 64, 32, 32, summed_block=32, stages=3)
 PIXELS = (2, 9, 8)
 ROUNDOFF = 2.0**-22
 """Of split numbers, and of sums of so few products on units that truncate."""
+
+
+@pytest.fixture(autouse=True)
+def two_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both layers are left to kernels of their own."""
+    monkeypatch.setattr(pointwise_pair, "EXPECTED_GAIN", 0.0)
 
 
 def constant(name: str, array: np.ndarray) -> str:

@@ -22,6 +22,7 @@ from iree.winograd.pipelines.gpu.device.memory import QUAD, GlobalBuffer, lane, 
 from iree.winograd.pipelines.gpu.device.predicated_store import store_where
 from iree.winograd.pipelines.gpu.packing.split import MAX_EXPONENT, SPLIT, SplitPacking, SplitRows
 from iree.winograd.pipelines.gpu.schedules.matrix import HALF_BYTES, STAGE_ROW_BYTES
+from iree.winograd.pipelines.problems.output_bound import OutputBound
 from iree.winograd.pipelines.problems.split_result import SplitResult
 
 from .products import Block, BlockedProductKernel, BlockOutputs, Results, finished_in_line
@@ -61,7 +62,7 @@ class SplitResultKernel(BlockedProductKernel):
         self.product.emit(self._blocks(work), work.sizes, image, filters, storing)
 
 
-def bound_of(result: SplitResult) -> npt.NDArray[np.float32]:
+def bound_of(result: SplitResult | OutputBound) -> npt.NDArray[np.float32]:
     """What the scale of a pixel is multiplied by, and what is added, for a bound of its finished outputs."""
     return np.array([2.0**MAX_EXPONENT * result.factor, result.addend], np.float32)
 

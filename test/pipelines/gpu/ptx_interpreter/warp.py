@@ -10,7 +10,7 @@ from .arithmetic_instructions import ArithmeticInstructions
 from .matrix_instructions import MatrixInstructions
 from .memory_instructions import MemoryInstructions
 from .numbers import Array
-from .warp_state import ALL_LANES, LANES
+from .warp_state import ALL_LANES, LANES, Phases
 
 
 class Warp(ArithmeticInstructions, MemoryInstructions, MatrixInstructions):
@@ -40,6 +40,16 @@ class Warp(ArithmeticInstructions, MemoryInstructions, MatrixInstructions):
                     yield "cluster"
             elif instruction.opcode[:2] == ("bar", "warp"):
                 assert active.all()
+            elif name in ("bar", "barrier") and len(instruction.operands) > 1:
+                assert active.all()
+                self.arrive()
+                number, threads = (int(self.value(each, "u32")[0]) for each in instruction.operands)
+                # Beside those in shared memory.
+                phases = self.workgroup.phases.setdefault(-number, Phases(threads))
+                turn = phases.turn
+                phases.arrivals += LANES
+                while phases.turn == turn:
+                    yield "phase"
             elif name in ("bar", "barrier"):
                 assert active.all()
                 self.arrive()

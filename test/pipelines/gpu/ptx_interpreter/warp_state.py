@@ -22,16 +22,21 @@ CLUSTER_STEP = 1 << 30
 
 @dataclass
 class Phases:
-    """Those of a barrier in shared memory, each of so many arrivals."""
+    """Those of a barrier, each of so many arrivals."""
 
     expected: int
     arrivals: int = 0
     bytes: int = 0
     """Of copies, that have yet to come before the last arrival counts."""
 
+    @property
+    def turn(self) -> int:
+        """How many have ended."""
+        return self.arrivals // self.expected
+
     def are_past(self, parity: int) -> bool:
         """Whether the last one of a parity has ended."""
-        return self.bytes == 0 and self.arrivals // self.expected % 2 != parity
+        return self.bytes == 0 and self.turn % 2 != parity
 
 
 class WorkgroupState:

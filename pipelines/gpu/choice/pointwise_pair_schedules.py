@@ -1,0 +1,52 @@
+"""Whether two pointwise layers in a row are one kernel, and by which schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
+from iree.winograd.pipelines.gpu.packing.split import SPLIT
+from iree.winograd.pipelines.gpu.schedules.pointwise_pair import (
+    PointwisePairSchedule,
+    PointwisePairShape,
+)
+from iree.winograd.pipelines.machines.model import GpuMachine
+
+from .pointwise_pair_cost import pointwise_pair_seconds
+
+WARPGROUPS = (3, 2)
+SPLITTING_WARPGROUPS = 2
+"""Most of f32: three leave threads no registers for pairs beside the sums of more than a few outputs."""
+MOST_STAGES = 4
+
+
+def pointwise_pair_schedule(
+    shape: PointwisePairShape, instructions: int, target: GpuTarget, machine: GpuMachine
+) -> PointwisePairSchedule | None:
+    """The one that is predicted to take least, the first layer's epilogue having so many instructions.
+
+    None where there is none, for lack of registers or of memory.
+    """
+    return min(
+        _schedules(shape, target, machine),
+        key=lambda each: pointwise_pair_seconds(shape, each, instructions, machine),
+        default=None,
+    )
+
+
+def _schedules(
+    shape: PointwisePairShape, target: GpuTarget, machine: GpuMachine
+) -> Iterator[PointwisePairSchedule]:
+    """Each with as many stages as there is memory for."""
+    type_ = shape.widening.element_types.input
+    multiplied = None if type_ == SPLIT.name else type_
+    for warpgroups in WARPGROUPS:
+        if multiplied is None and warpgroups > SPLITTING_WARPGROUPS:
+            continue
+        for stages in range(MOST_STAGES, 1, -1):
+            schedule = PointwisePairSchedule(warpgroups, stages, machine.multiprocessors, multiplied)
+            if not schedule.has_registers(shape.outputs):
+                break
+            if schedule.shared_memory_bytes(shape.channels, shape.outputs) <= target.shared_memory_bytes:
+                yield schedule
+                break
