@@ -115,6 +115,22 @@ def test_impossible_input_is_named(
     assert message in capsys.readouterr().err
 
 
+def test_a_plot_that_cannot_be_written_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "plot.svg"
+    path.write_text("before")
+
+    def fill(path: Path, text: str, **options: object) -> int:
+        path.open("w").close()
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", fill)
+    with pytest.raises(SystemExit):
+        run("--plot", str(path))
+    assert path.read_text() == "before"
+
+
 def test_plot_is_an_svg_with_a_panel_per_transform_and_filter(tmp_path: Path) -> None:
     path = tmp_path / "plot.svg"
     assert run("--plot", str(path)) == 0

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from iree.winograd.atomic_file import atomic_file
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -56,7 +58,8 @@ def run(options: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
 
     if options.plot is not None:
         try:
-            options.plot.write_text(operations_plot())
+            with atomic_file(str(options.plot)) as temporary:
+                Path(temporary).write_text(operations_plot(), encoding="utf-8")
         except OSError as error:
             parser.error(f"the plot can't be written: {error}")
     if options.table:
