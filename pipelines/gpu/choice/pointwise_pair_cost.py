@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.dialect.ops import OutputTransformOp
@@ -59,7 +58,7 @@ def separate_seconds(
     """
     layers = zip((shape.widening, shape.narrowing), schedules, strict=True)
     alone = sum(sum(stage_seconds(layer, own, machine).values()) for layer, own in layers)
-    numbers = _pixels(shape) * shape.between // machine.multiprocessors
+    numbers = shape.pixels * shape.between // machine.multiprocessors
     return alone + instruction_seconds(numbers, instructions, machine)
 
 
@@ -77,7 +76,7 @@ def pointwise_pair_seconds(
     if machine.matrix_flops is None:
         raise ValueError(f"the rate of the matrix units of {machine.name} isn't known")
     first, last, is_split = shape.widening, shape.narrowing, schedule.parts > 1
-    blocks = ceil_div(_pixels(shape), schedule.pixels)
+    blocks = ceil_div(shape.pixels, schedule.pixels)
     numbers = WARPGROUP_ROWS * schedule.chunk
     channels = shape.channels * (NARROW_PRODUCTS if is_split else 1) + shape.outputs
     operations = 2 * schedule.widening.products * numbers * channels
@@ -93,10 +92,6 @@ def pointwise_pair_seconds(
     moved = (first.images * (first.image_bytes + last.result_bytes) + filters) / machine.memory_bandwidth
     computed = BEGIN_SECONDS + ceil_div(blocks, machine.multiprocessors) * (block + edge)
     return _together(computed, moved, read) + launch_seconds(machine)
-
-
-def _pixels(shape: PointwisePairShape) -> int:
-    return shape.widening.images * prod(shape.widening.output_size)
 
 
 def _together(*seconds: float) -> float:

@@ -58,7 +58,8 @@ def misfit_of_pair(operation: PointwisePair, target: GpuTarget) -> Reason | None
     schedule = _schedule(operation, target)
     chunks = None if schedule is None else divmod(shape.between, schedule.chunk)
     if schedule is None or shape.channels % REDUCTION or chunks is None or chunks[0] < 2 or chunks[1]:
-        return f"a workgroup has no memory, or no steps, for {shape.channels} to {shape.between} channels"
+        sizes = f"{shape.pixels} pixels of {shape.channels} to {shape.between} channels"
+        return f"workgroups have no memory, no steps, or no multiprocessors to fill, for {sizes}"
     if insertion_of(operation.widening) is not None or not _reads_constants(operation.widening):
         return "the first epilogue reads more than constants of channels"
     if not _has_chunks(operation.widening):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
 from iree.winograd.pipelines.emission.numbers.f32 import F32
@@ -160,6 +161,11 @@ class PointwisePairShape:
 
     widening: ConvolutionShape
     narrowing: ConvolutionShape
+
+    @property
+    def pixels(self) -> int:
+        """Of all images."""
+        return self.widening.images * prod(self.widening.output_size)
 
     @property
     def channels(self) -> int:

@@ -242,6 +242,7 @@ def test_split_pixels_far_below_the_bound_stay_accurate(
                 (32, 3136, 96, torch.bfloat16, True),
                 (32, 3136, 96, torch.float32, True),
                 (1, 3136, 96, torch.float32, False),
+                (1, 3136, 96, torch.float16, False),
                 (32, 196, 384, torch.float16, False),
             ]
         ),
