@@ -146,6 +146,25 @@ RUNS: Mapping[str, Run] = {
         H200_BESIDE_WORK,
         "gpu_layers --type f32`, of pointwise layers of 32 images, at `0d0478db",
     ),
+    "gpu-calls-half-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 "
+        "timm_efficientnet_b0 timm_convnext_tiny timm_resnet50 --batches 1 32 --types f16 --tools winograd "
+        "inductor-graphs --jobs 12 --rounds 5 --limit 105 --budget 105` at `73457410",
+    ),
+    "gpu-calls-pairs-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks timm_convnext_tiny timm_swin_tiny_patch4_window7_224 --batches 32 --types "
+        "f16 f32 --tools winograd inductor-graphs --jobs 4 --rounds 5 --limit 120 --budget 125` at `73457410",
+    ),
+    "gpu-calls-pairs-f32-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_networks --networks timm_convnext_tiny timm_swin_tiny_patch4_window7_224 --batches 32 --types "
+        "f16 f32 --tools winograd inductor-graphs --jobs 4 --rounds 5 --limit 120 --budget 125` at `73457410",
+    ),
     "gpu-calls-wide-h200.json": Run(
         "2026-12-01",
         H200_BESIDE_WORK,
@@ -164,12 +183,27 @@ RUNS: Mapping[str, Run] = {
         H200_BESIDE_WORK,
         "gpu_layer_floors --type f16`, compiled before, at `1934751c",
     ),
-    "gpu-layer-limits-one-image-f16-h200.json": Run(
-        "2026-11-30",
+    "gpu-layer-floors-f32-h200.json": Run(
+        "2026-12-01",
         H200_BESIDE_WORK,
-        "gpu_layers --type f16 --batches 1 --ours-alone --jobs 11 --rounds 10 --budget 110 --networks "
+        "gpu_layer_floors --type f32 --jobs 16` at `717ecaae",
+    ),
+    "gpu-layer-limits-early-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 32`, of rings and pixels that stream, compiled before, at `717ecaae",
+    ),
+    "gpu-layer-limits-early-f32-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f32 --batches 32`, of rings and pixels that stream, compiled before, at `717ecaae",
+    ),
+    "gpu-layer-limits-one-image-f16-h200.json": Run(
+        "2026-12-01",
+        H200_BESIDE_WORK,
+        "gpu_layers --type f16 --batches 1 --ours-alone --jobs 14 --rounds 10 --budget 100 --networks "
         "shufflenetv2_w1 timm_regnety_002 timm_mobilenetv3_large_100 timm_efficientnet_b0 "
-        "timm_convnext_tiny` at `60658428",
+        "timm_convnext_tiny` at `73457410",
     ),
     "gpu-layer-limits-one-image-f32-h200.json": Run(
         "2026-11-30",
@@ -412,7 +446,8 @@ RUNS: Mapping[str, Run] = {
         "2026-12-01",
         "Emerald Rapids server, all 16 virtual processors, torch 2.11",
         "open_sizes --threads 16 --programs build/open-sizes --tools torch onnxruntime openvino --rounds 5 "
-        "--burst 0.02 --network ...` at `fa1bfa57`, `deeplab`, `efficientnet` and `wave-u-net` at "
+        "--burst 0.02 --network ...` at `fa1bfa57`, `mobilenetv2` with `--rounds 15` at `73457410`, "
+        "`deeplab`, `efficientnet` and `wave-u-net` at "
         "`6fb4ec0f`, `dncnn`, `esrgan block` and two U-Nets at `95f1627e",
     ),
     "open-sizes-server-bf16.json": Run(
