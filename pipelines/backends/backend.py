@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Protocol
 
 from iree.winograd.dialect.bindings import ir
@@ -105,6 +105,18 @@ class Backend(Protocol):
         """The rows of a block of the operand that a convolution's result is for the one that alone reads it.
 
         None where its kernels don't split numbers as the other one's multiply them.
+        """
+
+    def pair_schedule(
+        self,
+        widening: ConvolutionGroup,
+        schedule: Schedule,
+        narrowing: ConvolutionGroup,
+        narrowing_schedule: Schedule,
+    ) -> Hashable | None:
+        """That of one kernel for two layers by these schedules, the second of which alone reads the first.
+
+        None where one kernel isn't predicted to take less time than both, or there is none.
         """
 
     def misfit(self, operation: TensorOperation) -> Reason | None:

@@ -89,6 +89,15 @@ class CpuBackend:
     ) -> int | None:
         return None
 
+    def pair_schedule(
+        self,
+        widening: ConvolutionGroup,
+        schedule: Schedule,
+        narrowing: ConvolutionGroup,
+        narrowing_schedule: Schedule,
+    ) -> None:
+        return None
+
     def misfit(self, operation: TensorOperation) -> Reason | None:
         return slower_than_iree(operation) or misfit(operation, self.target)
 

@@ -8,11 +8,13 @@ from functools import reduce
 
 from iree.winograd.dialect.bindings import ir
 from iree.winograd.passes.match.no_match import Reason
+from iree.winograd.pipelines.gpu.choice.pointwise_pair_schedules import pair_schedule
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.device.target import EXECUTABLE_BACKENDS, GpuTarget
 from iree.winograd.pipelines.gpu.lowerings.in_place import holds_channels, insertion_of
 from iree.winograd.pipelines.gpu.packing.split_rows import split_rows
 from iree.winograd.pipelines.gpu.schedules.fit import SCHEDULE_KINDS
+from iree.winograd.pipelines.gpu.schedules.pointwise_pair import PointwisePairSchedule
 from iree.winograd.pipelines.machines.defaults import default_gpu_machine
 from iree.winograd.pipelines.machines.model import GpuMachine, Machine
 from iree.winograd.pipelines.problems.executable_target import ExecutableTarget
@@ -81,6 +83,16 @@ class GpuBackend:
         reading_schedule: Schedule,
     ) -> int | None:
         return split_rows(shape, schedule, reading, reading_schedule)
+
+    def pair_schedule(
+        self,
+        widening: ConvolutionGroup,
+        schedule: Schedule,
+        narrowing: ConvolutionGroup,
+        narrowing_schedule: Schedule,
+    ) -> PointwisePairSchedule | None:
+        layers = (widening, schedule), (narrowing, narrowing_schedule)
+        return pair_schedule(*layers, self.target, self.default_machine)
 
     def misfit(self, operation: TensorOperation) -> Reason | None:
         return misfit(operation, self.target)

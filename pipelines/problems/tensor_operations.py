@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
@@ -314,6 +315,8 @@ class PointwisePair:
 
     widening: ConvolutionGroup
     narrowing: ConvolutionGroup
+    schedule: Hashable
+    """The backend's, of the kernel that computes both."""
 
 
 TensorOperation: TypeAlias = (

@@ -13,6 +13,7 @@ from iree.winograd.passes.rewrite.erasure import erase_with_operands
 
 from ..backends.backend import Backend, Lowering
 from ..backends.module_backend import supported_backend
+from ..backends.schedules import schedule_of, schedule_ranges_of
 from ..problems.group import match_group
 from ..problems.tensor_operations import PointwisePair
 
@@ -53,7 +54,14 @@ def _lower(transform: OutputTransformOp, backend: Backend, lowering: Lowering) -
     narrowing = None if isinstance(widening, NoMatch) else widening.only_reader
     if isinstance(widening, NoMatch) or narrowing is None:
         return
-    operation = PointwisePair(widening, narrowing)
+    own, other = schedule_of(widening.product), schedule_of(narrowing.product)
+    have_several = any(schedule_ranges_of(each.product) for each in (widening, narrowing))
+    if own is None or other is None or have_several:
+        return
+    schedule = backend.pair_schedule(widening, own, narrowing, other)
+    if schedule is None:
+        return
+    operation = PointwisePair(widening, narrowing, schedule)
     last = backend.insertion(narrowing) or narrowing.output_transform.operation
     if widening.product.block != last.block or backend.misfit(operation) is not None:
         return

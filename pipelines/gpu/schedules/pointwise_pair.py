@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from math import prod
 
 from iree.winograd.dialect.algebra.ceil_div import ceil_div
+from iree.winograd.passes.match.no_match import Reason
 from iree.winograd.pipelines.emission.numbers.f32 import F32
 from iree.winograd.pipelines.gpu.device.matrix_unit import MMA
 from iree.winograd.pipelines.gpu.device.memory import OCTET, PAIR, QUAD
+from iree.winograd.pipelines.gpu.device.target import GpuTarget
 from iree.winograd.pipelines.gpu.device.warpgroup import (
     BARRIER_BYTES,
     WARPGROUP_ROWS,
@@ -16,7 +18,7 @@ from iree.winograd.pipelines.gpu.device.warpgroup import (
 )
 from iree.winograd.pipelines.problems.shape import ConvolutionShape
 
-from .matrix import ROUNDED_PRODUCTS, SPLIT_PRODUCTS, STAGE_ROW_BYTES
+from .matrix import HALF_TYPES, ROUNDED_PRODUCTS, SPLIT_PRODUCTS, STAGE_ROW_BYTES
 from .warpgroup import (
     COLUMNS,
     COPYING_REGISTERS,
@@ -150,6 +152,11 @@ class PointwisePairSchedule:
         return columns * WARPGROUP_ROWS // WARPGROUP_THREADS + _FEWEST_SPARE_REGISTERS
 
 
+def _is_plain(shape: ConvolutionShape) -> bool:
+    is_of_pixels = shape.is_of_single_pixels and shape.groups == 1 and shape.is_of_known_sizes
+    return is_of_pixels and not (shape.input_channels_first or shape.output_channels_first)
+
+
 def _columns(outputs: int) -> int:
     """Those that are multiplied of so many outputs."""
     return ceil_div(outputs, COLUMNS) * COLUMNS
@@ -161,6 +168,18 @@ class PointwisePairShape:
 
     widening: ConvolutionShape
     narrowing: ConvolutionShape
+
+    def misfit(self, target: GpuTarget) -> Reason | None:
+        """Why no kernel for the target computes such layers; None where one may."""
+        if not target.has_warpgroup_products:
+            return "the target has no matrix units that warpgroups use"
+        if not all(map(_is_plain, (self.widening, self.narrowing))):
+            return "they are no pointwise layers of images of known sizes, channels last"
+        types = {self.widening.element_types.input, self.widening.element_types.result}
+        types.add(self.narrowing.element_types.input)
+        if len(types) > 1 or not types <= {F32.name, *HALF_TYPES}:
+            return f"what they multiply is {' and '.join(sorted(types))}"
+        return None
 
     @property
     def pixels(self) -> int:

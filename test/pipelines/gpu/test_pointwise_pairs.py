@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pytest
 import torch
 from agreement import expect_within
+from iree.winograd.pipelines.gpu.choice import pointwise_pair_schedules
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split_results import bound_of
-from iree.winograd.pipelines.gpu.lowerings import pointwise_pair
 from iree.winograd.pipelines.gpu.packing.pointwise_pair import PointwisePairPacking
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.schedules.pointwise_pair import PointwisePairSchedule
@@ -121,8 +121,8 @@ def run(model: Mlp, x: torch.Tensor, schedule: PointwisePairSchedule, folder: Pa
 
     patch.setattr(SplitPacking, "pack_filters", keeping(pack))
     patch.setattr(PointwisePairPacking, "pack_narrowing", keeping(pack_narrowing))
-    patch.setattr(pointwise_pair, "EXPECTED_GAIN", np.inf)
-    patch.setattr(pointwise_pair, "pointwise_pair_schedule", lambda *_: schedule)
+    patch.setattr(pointwise_pair_schedules, "EXPECTED_GAIN", np.inf)
+    patch.setattr(pointwise_pair_schedules, "pointwise_pair_schedule", lambda *_: schedule)
     flags = [f"--iree-hal-dump-executable-files-to={folder}"]
     imported = iree.winograd.import_torch(model, x)
     iree.winograd.compile(imported, target="cuda:sm_90a", strict=True, flags=flags)

@@ -16,12 +16,12 @@ from checked_programs import compile_rewritten
 from iree.winograd.dialect.decomposition import decompose
 from iree.winograd.passes.match.convolutions.problem import ConvolutionProblem
 from iree.winograd.pipelines.emission.work import Sizes
+from iree.winograd.pipelines.gpu.choice import pointwise_pair_schedules
 from iree.winograd.pipelines.gpu.choice.search_space import GpuSearchSpace
 from iree.winograd.pipelines.gpu.kernels.matrix_products.products import DirectProductKernel, Product
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split import SplitProduct
 from iree.winograd.pipelines.gpu.kernels.matrix_products.split_results import bound_of
 from iree.winograd.pipelines.gpu.kernels.matrix_products.warpgroup import WarpgroupProduct
-from iree.winograd.pipelines.gpu.lowerings import pointwise_pair
 from iree.winograd.pipelines.gpu.packing.split import SplitPacking
 from iree.winograd.pipelines.gpu.packing.split_rows import storing_split
 from iree.winograd.pipelines.gpu.schedules.fit import GpuSchedule
@@ -51,7 +51,7 @@ ROUNDOFF = 2.0**-22
 @pytest.fixture(autouse=True)
 def two_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both layers are left to kernels of their own."""
-    monkeypatch.setattr(pointwise_pair, "EXPECTED_GAIN", 0.0)
+    monkeypatch.setattr(pointwise_pair_schedules, "EXPECTED_GAIN", 0.0)
 
 
 def constant(name: str, array: np.ndarray) -> str:
