@@ -35,7 +35,7 @@ def pair_schedule(
     target: GpuTarget,
     machine: GpuMachine,
 ) -> PointwisePairSchedule | None:
-    """That of one kernel for two layers by their own schedules; None where both take less time, or enough."""
+    """That of one kernel for two layers by their own schedules; None where two are to compute them."""
     (first, schedule), (second, narrowing_schedule) = widening, narrowing
     shape = PointwisePairShape(first.shape, second.shape)
     own = [each for each in (schedule, narrowing_schedule) if isinstance(each, GpuSchedule)]
